@@ -24,18 +24,18 @@ from backstay.yaml_text import read_yaml
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from activities.definitions import Definitions
+    from activities.definitions import DefinitionFolder
     from activities.endpoints.endpoints import Endpoints
     from activities.resources import Resources
     from sandbox.limits import Limits
     from sandbox.workspaces.client import WorkspaceClient
-    from store.blobs.objects import ObjectPlace
+    from store.blobs.objects import ObjectLocation
     from store.blobs.shown import ShownBlobStore
     from store.fitness import Belongings
     from store.store import Store
-    from system.places import Place
-    from toolbox.oauth.connections import Connections
-    from toolbox.own_servers.registry import OwnServers
+    from system.places import WatchedPath
+    from toolbox.oauth.connections import OAuthConnections
+    from toolbox.own_servers.registry import UserServerRegistry
     from toolbox.toolbox import Toolbox
 
 _MARKER_S = 10
@@ -52,7 +52,7 @@ def read_policy(path: Path) -> Policy:
         raise PolicyInvalid(f"{path}: {error}") from None
 
 
-def read_offered(settings: Settings) -> "Definitions":
+def read_offered(settings: Settings) -> "DefinitionFolder":
     """Return the operator's definitions; raises SettingsInvalid for a file that cannot be used."""
     from activities.definitions import read_definitions
 
@@ -137,7 +137,7 @@ def open_store(settings: Settings, *, signs: bool = False) -> AbstractAsyncConte
     )
 
 
-def objects_of(settings: Settings, place: str) -> "ObjectPlace | None":
+def objects_of(settings: Settings, place: str) -> "ObjectLocation | None":
     """Return where objects of a place of payloads are; None where it is not a bucket. Raises SettingsInvalid."""
     from store.blobs.objects import place_of
 
@@ -198,21 +198,21 @@ def _place(settings: Settings, store: "Store") -> ConnectionPlace:
     return ConnectionPlace(connections, settings.url, own_servers)
 
 
-def open_own_servers(settings: Settings, store: "Store") -> "OwnServers | None":
+def open_own_servers(settings: Settings, store: "Store") -> "UserServerRegistry | None":
     """Return what adds servers of users; None where the operator allows none. Raises ToolboxInvalid."""
     from toolbox.configuration.load import load
 
     rules = load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)[0].users_servers
     if rules is None:
         return None
-    from toolbox.own_servers.registry import OwnServers
+    from toolbox.own_servers.registry import UserServerRegistry
 
     own_servers: Any = store.own_servers
-    return OwnServers(rules, own_servers)
+    return UserServerRegistry(rules, own_servers)
 
 
 @asynccontextmanager
-async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["Connections | None"]:
+async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["OAuthConnections | None"]:
     """Open what signs people in at the servers of the toolbox; None where there are none. Raises ToolboxInvalid."""
     from toolbox.configuration.load import load
 
@@ -220,10 +220,10 @@ async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["C
     if not configuration.signs_in:
         yield None
         return
-    from toolbox.oauth.connections import Connections
+    from toolbox.oauth.connections import OAuthConnections
 
     place = _place(settings, store)
-    connections = Connections(configuration.servers, place.store, place.page)
+    connections = OAuthConnections(configuration.servers, place.store, place.page)
     try:
         yield connections
     finally:
@@ -333,9 +333,11 @@ def _harmless(name: str) -> bool:
     return name.startswith(("TEMPORAL_", "BACKSTAY_PROGRAM_")) or name in _PLAIN
 
 
-def places_of(settings: Settings) -> "list[Place]":
+def places_of(settings: Settings) -> "list[WatchedPath]":
     """Return the folders that a worker keeps open; one that is replaced under it would part it from the others."""
-    from system.places import Place
+    from system.places import WatchedPath
 
-    home = Place("BACKSTAY_HOME", settings.home.absolute())
-    return [home, Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())] if settings.payloads == "files" else [home]
+    home = WatchedPath("BACKSTAY_HOME", settings.home.absolute())
+    return (
+        [home, WatchedPath("BACKSTAY_BLOBS", blobs_of(settings).absolute())] if settings.payloads == "files" else [home]
+    )

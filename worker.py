@@ -73,7 +73,7 @@ from opening import (
 from sandbox.isolation.way import make_home
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from store.blobs.shown import ShownBlobStore
-from system.places import Place, lost
+from system.places import WatchedPath, lost
 from system.tasks import background
 
 PROGRAMS_AT_ONCE = 8
@@ -199,7 +199,7 @@ async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> in
 
 async def _begin_sandbox(
     stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, store: str
-) -> tuple[list[Place], str]:
+) -> tuple[list[WatchedPath], str]:
     """Serve programs from now on; return what must not be lost under them, and what to say."""
     blobs, store = await find_blobs(client, settings, store)
     await demand_same_store(client, settings.task_queue, store)
@@ -212,7 +212,7 @@ async def _begin_sandbox(
 
 async def _begin_runs(
     stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, role: Role
-) -> tuple[list[Place], str]:
+) -> tuple[list[WatchedPath], str]:
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from sandbox.role import sandbox_child
     from store.ledger.roots import made_daily

@@ -36,7 +36,7 @@ class Batches(Activities):
         self.tools = tools
 
     @implements(calls.call_together)
-    async def call_together(self, ask: calls.CallTogether) -> calls.Called:
+    async def call_together(self, ask: calls.CallTogether) -> calls.CallOutcomes:
         """Make reads at the same time; calls that cannot be made now are left to the workflow.
 
         A later attempt, such as after a worker was lost, makes only the reads of which no outcome is recorded.
@@ -49,7 +49,7 @@ class Batches(Activities):
         async with self._recording(ask, found) as ended:
             making = self.each_made(calls_of(ask), found, lets_go=True, ended=ended)
             await finished(asyncio.ensure_future(making), _at_once)
-        return calls.Called(results=tuple(found.get(place) for place in range(len(ask.calls))))
+        return calls.CallOutcomes(results=tuple(found.get(place) for place in range(len(ask.calls))))
 
     async def each_made(
         self,

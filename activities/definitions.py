@@ -13,17 +13,17 @@ from backstay.plans.definition import PROVIDER, PlanDefinition
 from backstay.shown import one_line
 from backstay.yaml_text import read_yaml
 from toolbox.catalog.naming import function_name
-from toolbox.schema import Bounds, compile_schema, fault_of, reference_fault
+from toolbox.schema import CheckBounds, compile_schema, fault_of, reference_fault
 
 _ENDINGS = frozenset({".yaml", ".yml", ".json"})
 _MOST_FILES = 1000
 _MOST = 1 << 20
 _DEEPEST = 60
-_BOUNDS = Bounds(seconds=3.0, rules=float("inf"), faults=100)
+_BOUNDS = CheckBounds(seconds=3.0, rules=float("inf"), faults=100)
 
 
 @dataclass(frozen=True)
-class Definitions:
+class DefinitionFolder:
     """Hold what a folder defines, and what is wrong in it."""
 
     folder: Path
@@ -53,9 +53,9 @@ def definition_files(folder: Path) -> list[Path]:
     return [path for path in files if path.suffix in _ENDINGS and path.name[0] != "." and path.is_file()]
 
 
-def read_definitions(folder: Path) -> Definitions:
+def read_definitions(folder: Path) -> DefinitionFolder:
     """Read every definition in a folder; a file that cannot be used is a fault, and hides no other."""
-    found = Definitions(folder)
+    found = DefinitionFolder(folder)
     wanted = definition_files(folder)
     for path in wanted[:_MOST_FILES]:
         try:

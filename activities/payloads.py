@@ -30,7 +30,7 @@ PRIVATE = "private"
 """The field of a record that says that not everybody may read it."""
 
 
-class Kept(NamedTuple):
+class StoredRecord(NamedTuple):
     """Name a stored record, and say what an event tells of it."""
 
     ref: str
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
         return self._asdict()
 
 
-class Payloads:
+class PayloadRecords:
     """Write and read the part of result records that may be shown."""
 
     def __init__(self, blobs: ShownBlobStore, digest_characters: int = ANSWER_CHARS) -> None:
@@ -67,7 +67,7 @@ class Payloads:
         asked: Any = None,
         media: Sequence[Media] = (),
         private: bool = False,
-    ) -> Kept:
+    ) -> StoredRecord:
         """Store a payload that may be shown, with its digest, and what pictures and PDFs it has."""
         most = self.digest_characters
         # The digest of a table says what there is to say in a quarter of the room.
@@ -85,7 +85,7 @@ class Payloads:
             # An answer that passes whole is in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
         ref = await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
-        return Kept(ref, **_said(digest), private=private)
+        return StoredRecord(ref, **_said(digest), private=private)
 
     async def wanted(self, _run: str) -> frozenset[str]:
         """Return the words whose fields a digest prefers."""

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from activities.payloads import Kept, Payloads, apart
+from activities.payloads import PayloadRecords, StoredRecord, apart
 from backstay.digests.digest import ANSWER_CHARS, words_of
 from backstay.frozen import Frozen
 from backstay.provenance.echo import UNKNOWN, kept_arguments
@@ -41,7 +41,7 @@ _told: ContextVar[tuple[str, int] | None] = ContextVar("told", default=None)
 
 
 @dataclass(frozen=True)
-class Held:
+class RunHandles:
     """Hold the handles of one run, and a redactor that knows what they stand for."""
 
     redactor: Redactor
@@ -59,14 +59,14 @@ class RunSecrets:
         """Begin with a redactor that knows the secrets of this process."""
         self._store = store
         self._redactor = redactor
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: OrderedDict[str, RunHandles] = OrderedDict()
         self._turn = asyncio.Lock()
 
     def tell(self, run: str, count: int) -> None:
         """Note how many handles a run has in the store now; spares this activity a look of its own."""
         _told.set((run, count))
 
-    async def of(self, run: str) -> Held:
+    async def of(self, run: str) -> RunHandles:
         """Return what a run holds now."""
         held = self.kept(run)
         told = _told.get()
@@ -76,9 +76,9 @@ class RunSecrets:
         self.tell(run, count)
         return await self._keep(run, new, count)
 
-    def kept(self, run: str) -> Held:
+    def kept(self, run: str) -> RunHandles:
         """Return what this process remembers of a run, without a look into the store."""
-        return self._held.get(run) or Held(self._redactor)
+        return self._held.get(run) or RunHandles(self._redactor)
 
     def masked(self, event: Any) -> Any:
         """Return what is to be logged with a mask for each secret of the runs that were used last."""
@@ -86,12 +86,12 @@ class RunSecrets:
             event = held.redactor.without_known(event)
         return event
 
-    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> Held:
+    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> RunHandles:
         """Store what handles stand for."""
         count = await self._store.remember(run, entries)
         return await self._keep(run, entries, count)
 
-    async def _keep(self, run: str, entries: Mapping[str, SecretValue], count: int) -> Held:
+    async def _keep(self, run: str, entries: Mapping[str, SecretValue], count: int) -> RunHandles:
         # In turns, so that no addition is lost to another.
         async with self._turn:
             held = self.kept(run)
@@ -106,11 +106,11 @@ class RunSecrets:
             elif new:
                 redactor = redactor.knowing(values, handles)
             by_value = held.by_value | {entry: handle for handle, entry in new.items()}
-            held = Held(redactor, handles, count if len(handles) >= count else held.complete, by_value)
+            held = RunHandles(redactor, handles, count if len(handles) >= count else held.complete, by_value)
             self._install(run, held)
         return held
 
-    def _install(self, run: str, held: Held) -> None:
+    def _install(self, run: str, held: RunHandles) -> None:
         if not held.handles:
             return
         self._held[run] = held
@@ -120,14 +120,14 @@ class RunSecrets:
 
 
 @dataclass(frozen=True)
-class Shown:
+class RedactedPayload:
     """Hold a payload without its secrets, and the secrets apart."""
 
     payload: Any
     secrets: dict[str, SecretValue]
 
 
-class Records(Payloads):
+class Records(PayloadRecords):
     """Write and read result records; a record is what a ToolResult's `ref` names."""
 
     def __init__(self, store: Store, secrets: RunSecrets, digest_characters: int = ANSWER_CHARS) -> None:
@@ -160,7 +160,7 @@ class Records(Payloads):
         asked: Any = None,
         simulated: Container[int] = (),
         said_of: Label = NOTHING,
-    ) -> Kept:
+    ) -> StoredRecord:
         """Seal a payload and its files, and store what may be shown of it.
 
         The place of a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
@@ -184,7 +184,7 @@ class Records(Payloads):
         asked = UNKNOWN if said_of.untrusted else asked
         return await self.write(run, label, said, raw, read=read, asked=asked, media=media, private=said_of.private)
 
-    async def show(self, run: str, payload: Any, provider: str) -> Shown:
+    async def show(self, run: str, payload: Any, provider: str) -> RedactedPayload:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""
         held = await self.secrets.of(run)
         shown = await self._replaced(held, run, payload, provider)
@@ -195,7 +195,7 @@ class Records(Payloads):
         again = await self._replaced(held, run, shown.payload, provider)
         if again.secrets:
             await self.secrets.remember(run, again.secrets)
-        return Shown(again.payload, shown.secrets | again.secrets)
+        return RedactedPayload(again.payload, shown.secrets | again.secrets)
 
     async def hide(self, run: str, provider: str, label: str, value: str) -> None:
         """Make a value a secret of the run: wherever it stands from now on, its handle is shown."""
@@ -238,7 +238,7 @@ class Records(Payloads):
         pairs = zip(nouns, plain, found, strict=True)
         return [noun if told == was else type(noun).model_validate(told) for noun, was, told in pairs]
 
-    async def _replaced(self, held: Held, run: str, payload: Any, provider: str) -> Shown:
+    async def _replaced(self, held: RunHandles, run: str, payload: Any, provider: str) -> RedactedPayload:
         key = self.store.run_key(run)
         secrets: dict[str, SecretValue] = {}
 
@@ -250,7 +250,7 @@ class Records(Payloads):
             secrets[handle] = given
             return handle
 
-        return Shown(await apart(payload, lambda: held.redactor.replace(payload, substitute)), secrets)
+        return RedactedPayload(await apart(payload, lambda: held.redactor.replace(payload, substitute)), secrets)
 
 
 def _with_refs(part: Any, refs: Mapping[str, str], claims: dict[str, str], depth: int = 0) -> Any:

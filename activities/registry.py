@@ -9,7 +9,7 @@ from activities.model.transcript import Transcripts
 from activities.resources import Resources
 from activities.runs.pages import Pages
 from activities.runs.recalling import Recalling
-from activities.runs.runs import Runs
+from activities.runs.runs import RunActivities
 from activities.runs.starting import Starting
 from activities.steps import Steps
 from activities.tools.checks import Checks
@@ -24,7 +24,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     transcripts = Transcripts(resources.records, resources.settings.context_tokens)
     searches, outcomes, tools = Searches(resources), Outcomes(resources), Tools(resources)
-    runs = Runs(resources, transcripts, searches, outcomes)
+    runs = RunActivities(resources, transcripts, searches, outcomes)
     checks = Checks(resources)
     batches = Batches(resources, tools)
     model = Model(resources, transcripts)

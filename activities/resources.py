@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import structlog
 from temporalio.client import Client
 
-from activities.definitions import Definitions
+from activities.definitions import DefinitionFolder
 from activities.endpoints.endpoints import Endpoints
 from activities.owners import Owners
 from activities.records import Records, RunSecrets
@@ -26,7 +26,7 @@ from sandbox.limits import shell_limits
 from sandbox.workspaces.client import WorkspaceClient
 from store.database.transactions import Transaction
 from store.database.waiting import Waiting
-from store.runs.events import Written
+from store.runs.events import WrittenEvents
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -92,7 +92,7 @@ class Resources:
     toolbox: Toolbox
     policy: Policy
     profiles: Profiles
-    definitions: Definitions
+    definitions: DefinitionFolder
     redactor: Redactor
     endpoints: Endpoints
     temporal: Client
@@ -192,10 +192,10 @@ class Activities:
         if not whole and not ask.numbered:
             return
 
-        async def then(written: Written | None) -> None:
+        async def then(written: WrittenEvents | None) -> None:
             self._log(ask.run, written)
 
-        def work(transaction: Transaction) -> Written | None:
+        def work(transaction: Transaction) -> WrittenEvents | None:
             return append.within(transaction, ask.run, whole, ask.numbered, rulings=rulings_in(ask))
 
         await self.store.write_later(work, then)
@@ -204,7 +204,7 @@ class Activities:
         events = await self.records.cleaned(ask.run, (*ask.events, *left))
         return [event.of(ask.run, ask.user_id, ask.session_id) for event in events]
 
-    def _log(self, run: str, written: Written | None) -> None:
+    def _log(self, run: str, written: WrittenEvents | None) -> None:
         if written is None:
             return
         for event in written.events:

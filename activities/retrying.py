@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.errors import BackstayError, InternalError, StoreUnavailable, ToolBusy
 from backstay.redaction.redactor import Redactor
-from backstay.responses import Fault
+from backstay.responses import ActivityFault
 from backstay.tools.trying import pause_after, retry_after
 from system.clock import uptime
 
@@ -108,14 +108,14 @@ def to_application_error(
     )
 
 
-def told_of(error: BackstayError, redactor: Redactor) -> Fault:
+def told_of(error: BackstayError, redactor: Redactor) -> ActivityFault:
     """Return what the workflow is told of an error, without secrets."""
     facts = {name: _without_secrets(fact, redactor) for name, fact in error.facts.items()}
     if "retry_after" in facts:
         facts["retry_after"] = retry_after(error.facts["retry_after"])
     # The nearest name that workflows know; activities have errors of their own.
     kind = next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
-    return Fault(type=kind, message=redactor.clipped_text(str(error)), facts=facts)
+    return ActivityFault(type=kind, message=redactor.clipped_text(str(error)), facts=facts)
 
 
 def _without_secrets(fact: Any, redactor: Redactor) -> Any:

@@ -38,7 +38,7 @@ class Steps(Activities):
         self.model = model
 
     @implements(calls.act_and_ask)
-    async def act_and_ask(self, ask: calls.ActAndAsk) -> calls.Acted:
+    async def act_and_ask(self, ask: calls.ActAndAsk) -> calls.StepOutcome:
         """Make the calls of one decision, and ask the model for the next when what became of each is known.
 
         Only the first attempt asks the model: the amount reserved for that may be spent once. Work that the first
@@ -68,7 +68,7 @@ class Steps(Activities):
             case error:
                 raise error
 
-    async def _acted_and_asked(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
+    async def _acted_and_asked(self, ask: calls.ActAndAsk, *, first: bool) -> calls.StepOutcome:
         began = uptime()
         acting = asyncio.ensure_future(self._acted(ask, first=first))
         # Only a run that is cancelled lets go of calls that were not sent yet: pauses and undos wait for them.
@@ -80,7 +80,7 @@ class Steps(Activities):
             return acted
         return await self._decided(ask, acted)
 
-    async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
+    async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.StepOutcome:
         """Make the calls, and write their events; a call that was not made has no result."""
         inner, found = calls_of(ask), Found()
         unwritten = False
@@ -99,7 +99,7 @@ class Steps(Activities):
                 raise
             unwritten = True
         results = tuple(found.get(place) for place in range(len(inner)))
-        acted = calls.Acted(results=results, asked=not first)
+        acted = calls.StepOutcome(results=results, asked=not first)
         return _untold(acted) if unwritten else acted
 
     async def _begun(self, ask: calls.ActAndAsk, inner: Sequence[CallTool]) -> calls.ActAndAsk:
@@ -146,7 +146,7 @@ class Steps(Activities):
                 return said if isinstance(said, dict) else {}
         return {}
 
-    async def _decided(self, ask: calls.ActAndAsk, acted: calls.Acted) -> calls.Acted:
+    async def _decided(self, ask: calls.ActAndAsk, acted: calls.StepOutcome) -> calls.StepOutcome:
         """Ask the model; that it fails, or is interrupted, hides no result of a call."""
         try:
             return acted.model_copy(update={"asked": True, **await self._answer(ask, acted)})
@@ -155,7 +155,7 @@ class Steps(Activities):
                 raise
             return acted.model_copy(update={"asked": True})
 
-    async def _answer(self, ask: calls.ActAndAsk, acted: calls.Acted) -> dict[str, Any]:
+    async def _answer(self, ask: calls.ActAndAsk, acted: calls.StepOutcome) -> dict[str, Any]:
         """Return what the model decided, or why it did not."""
         told = [answered(*pair) for pair in zip(ask.answers, filter(None, acted.results), strict=True)]
         append = answers_first((*ask.ask.append, *told))
@@ -174,7 +174,7 @@ class Steps(Activities):
         return {"fault": told_of(fault, await self.resources.redactor_of(ask.run))}
 
 
-def _untold(acted: calls.Acted) -> calls.Acted:
+def _untold(acted: calls.StepOutcome) -> calls.StepOutcome:
     """Return what was done where the store cannot be written to: that counts more than its events.
 
     The workflow tells them itself.

@@ -44,20 +44,20 @@ from backstay.requests import (
     VerifyProgram,
 )
 from backstay.responses import (
-    Acted,
-    Called,
+    CallOutcomes,
+    CallPreviews,
     CarriedOver,
     CheckedCall,
-    Closed,
-    Found,
-    Hidden,
+    ClosingFigures,
     LoadedEffects,
     LoadedState,
-    Opened,
-    Previewed,
-    Proven,
+    OpenedRun,
+    ProofCheck,
+    RedactedInput,
     RememberedLines,
-    Reproduced,
+    Reproduction,
+    SearchFindings,
+    StepOutcome,
 )
 from backstay.starting import (
     BeginStart,
@@ -75,7 +75,7 @@ from backstay.tools.tool import ToolResult
 
 
 @dataclass(frozen=True)
-class Encoded(RawValue):
+class EncodedInput(RawValue):
     """Hold what an activity is asked as history holds it, so that it is encoded once."""
 
     ask: Any
@@ -85,7 +85,7 @@ class Encoded(RawValue):
 def asked(args: Sequence[Any]) -> Any:
     """Return what an activity is asked, from the arguments of its start; None where there is nothing."""
     first = args[0] if args else None
-    return first.ask if isinstance(first, Encoded) else first
+    return first.ask if isinstance(first, EncodedInput) else first
 
 
 MENU: list[Callable[[Any], Awaitable[Any]]] = []
@@ -99,7 +99,7 @@ def _entry(declared: Entry) -> Entry:
 
 
 @_entry
-async def open_run(ask: OpenRun) -> Opened:
+async def open_run(ask: OpenRun) -> OpenedRun:
     """Resolve once what the run must not re-read later."""
     raise NotImplementedError
 
@@ -111,7 +111,7 @@ async def ask_model(ask: AskModel) -> Decision:
 
 
 @_entry
-async def search_tools(ask: FindTools) -> Found:
+async def search_tools(ask: FindTools) -> SearchFindings:
     """Search the catalog of the run's user."""
     raise NotImplementedError
 
@@ -141,7 +141,7 @@ async def check_call(ask: CheckCall) -> CheckedCall:
 
 
 @_entry
-async def preview_calls(ask: PreviewCalls) -> Previewed:
+async def preview_calls(ask: PreviewCalls) -> CallPreviews:
     """Return what calls would change, without making them."""
     raise NotImplementedError
 
@@ -165,13 +165,13 @@ async def follow_task(ask: FollowTask) -> ToolResult:
 
 
 @_entry
-async def call_together(ask: CallTogether) -> Called:
+async def call_together(ask: CallTogether) -> CallOutcomes:
     """Make calls that only read at the same time; the answer of each is recorded as soon as it is known."""
     raise NotImplementedError
 
 
 @_entry
-async def act_and_ask(ask: ActAndAsk) -> Acted:
+async def act_and_ask(ask: ActAndAsk) -> StepOutcome:
     """Make the calls of one decision, and ask the model for the next when what became of each is known."""
     raise NotImplementedError
 
@@ -219,13 +219,13 @@ async def end_subruns(ask: EndSubruns) -> EndedSubruns:
 
 
 @_entry
-async def check_proof(ask: CheckProof) -> Proven:
+async def check_proof(ask: CheckProof) -> ProofCheck:
     """Verify who decided."""
     raise NotImplementedError
 
 
 @_entry
-async def hide_secrets(ask: HideSecrets) -> Hidden:
+async def hide_secrets(ask: HideSecrets) -> RedactedInput:
     """Put a handle in place of each secret in what a person typed."""
     raise NotImplementedError
 
@@ -243,7 +243,7 @@ async def resume_program(ask: ResumeProgram) -> Halt:
 
 
 @_entry
-async def verify_program(ask: VerifyProgram) -> Reproduced:
+async def verify_program(ask: VerifyProgram) -> Reproduction:
     """Run a program again from its journal, and compare."""
     raise NotImplementedError
 
@@ -285,6 +285,6 @@ async def announce(ask: Announce) -> int:
 
 
 @_entry
-async def close_run(ask: CloseRun) -> Closed:
+async def close_run(ask: CloseRun) -> ClosingFigures:
     """Store how the run ended."""
     raise NotImplementedError

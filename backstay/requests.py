@@ -16,7 +16,7 @@ from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import PlanWork, ReviewRules
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.denials import Denial
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
 from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
@@ -240,7 +240,7 @@ class CallTool(OfArguments):
     accepted: bool = False
     """Whether a person accepted that definition: it is one of those last allowed from now on."""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    sources: Sources | None = None
+    sources: ArgumentSources | None = None
     """Where the arguments came from, for the event of the call."""
     denials: tuple[Denial, ...] = ()
     """Rules that deny the call if its arguments, once they are known, are as the rules say."""

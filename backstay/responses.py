@@ -10,7 +10,7 @@ from backstay.frozen import Message
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.task.decision import Decision
 from backstay.tools.tool import Tool, ToolResult, WorkspaceLimits
 from backstay.tools.trying import FOLLOWED_S, TRANSIENT_S
@@ -26,7 +26,7 @@ class ModelChoice(Message):
     """Whether it is an entry of models.yaml; then it is asked nowhere else."""
 
 
-class Found(Message):
+class SearchFindings(Message):
     """Answer a search without carrying the hits through history."""
 
     ref: str
@@ -47,7 +47,7 @@ class RunAbove(Message):
     task_line: str = ""
 
 
-class Opened(Message):
+class OpenedRun(Message):
     """Hold what was resolved when the run began."""
 
     store: str
@@ -122,16 +122,16 @@ class Opened(Message):
     schedule has started."""
     private: tuple[str, ...] = ()
     """The providers that have answered a run above this one something which not everybody may read."""
-    found: Found | None = None
+    found: SearchFindings | None = None
     """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
     what to look for."""
 
 
-NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
+NOT_OPENED = OpenedRun(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
 """What holds until `open_run` has answered; only then a store is named."""
 
 
-class Hidden(Message):
+class RedactedInput(Message):
     """Hold what a person typed, with a handle in place of each secret."""
 
     typed: dict[str, Any]
@@ -139,7 +139,7 @@ class Hidden(Message):
     """The field in which a name holds a secret."""
 
 
-class Fault(Message):
+class ActivityFault(Message):
     """Tell an error of an activity where it is a value."""
 
     type: str
@@ -147,18 +147,18 @@ class Fault(Message):
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
-class Called(Message):
+class CallOutcomes(Message):
     """Hold what calls led to that were made in one activity."""
 
     results: tuple[ToolResult | None, ...]
     """In the order of the calls; None for one that was not made, which is free to be made again."""
 
 
-class Acted(Called):
+class StepOutcome(CallOutcomes):
     """Hold what the model decided after calls, too."""
 
     decision: Decision | None = None
-    fault: Fault | None = None
+    fault: ActivityFault | None = None
     """Why the model was asked in vain; None where it decided, or was not asked."""
     asked: bool = False
     """Whether it may have been asked, so that its reservation is spent."""
@@ -174,13 +174,13 @@ class CheckedCall(Message):
     error: str | None = None
     """What is wrong and how to fix it; None when the call may be ruled on."""
     error_type: str | None = None
-    sources: Sources | None = None
+    sources: ArgumentSources | None = None
     """Where the resolved arguments came from, when stored results were given."""
     differs: str = ""
     """Where the call is not as it was foretold; empty when it fits, or nothing was foretold."""
 
 
-class Previewed(Message):
+class CallPreviews(Message):
     """Hold what calls would change, in their order."""
 
     diffs: tuple[str | None, ...] = ()
@@ -193,7 +193,7 @@ class LoadedEffects(Message):
     run: str = ""
     user_id: str = ""
     session_id: str | None = None
-    opened: Opened | None = None
+    opened: OpenedRun | None = None
     """What the run was opened with, when it is loaded after its end."""
     last_event: int = 0
     """The number of its last event, when it is loaded after its end."""
@@ -206,14 +206,14 @@ class LoadedEffects(Message):
     """Who may undo all of them, when the first of them are asked for."""
 
 
-class Reproduced(Message):
+class Reproduction(Message):
     """State whether a program that was run again ended the same way."""
 
     differs: str = ""
     """What was different; empty when nothing was."""
 
 
-class Proven(Message):
+class ProofCheck(Message):
     """State whether a proof is valid."""
 
     verified: bool
@@ -247,7 +247,7 @@ class LoadedState(Message):
     """The state as JSON, compressed, in base64."""
 
 
-class Closed(Message):
+class ClosingFigures(Message):
     """Hold what the store adds to the Result."""
 
     effects: tuple[Effect, ...] = ()

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.tools.tool import Safety
 from benchmarks import stage
 from benchmarks.page import publish
@@ -67,13 +67,13 @@ def asked(number: int) -> ApprovalRequest:
 
 def told(numbers: range, *, closed: bool) -> Iterator[NoticeDraft]:
     """Yield what the worker of a run tells of its requests."""
-    decision = Decision.model_validate({"verdict": "approve", "by": "ana@example.com", "verified": True})
+    decision = DecisionNotice.model_validate({"verdict": "approve", "by": "ana@example.com", "verified": True})
     for at, number in enumerate(numbers):
         said = {"at": "2026-01-01T00:00:00"}
-        yield NoticeDraft(sequence=2 * at, event=Told.ASKED, request=asked(number), **said)
+        yield NoticeDraft(sequence=2 * at, event=NoticeKind.ASKED, request=asked(number), **said)
         if closed:
             yield NoticeDraft(
-                sequence=2 * at + 1, event=Told.DECIDED, request_id=f"r{number}", decision=decision, **said
+                sequence=2 * at + 1, event=NoticeKind.DECIDED, request_id=f"r{number}", decision=decision, **said
             )
 
 

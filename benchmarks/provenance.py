@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from backstay.provenance.echo import Echo
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
 from benchmarks.page import publish
 from benchmarks.payloads import WORDS, least, log, megabytes_of, prose, table
@@ -53,19 +53,19 @@ def call(dice: random.Random) -> dict[str, Any]:
 def measure_index(name: str, size: int) -> dict[str, Any]:
     payload = ANSWERS[name](size)
     text = texts_in(payload)
-    index = Index()
+    index = MarkIndex()
     index.add("!a.b", text)
     rounds = range(1 if size > MEGABYTE else REPEATED)
-    taken = min(least(lambda: Index().add("!a.b", texts_in(payload))) for _ in rounds)
-    own = min(least(lambda: Index().add_answer("a.b", payload, Echo(ASKED))) for _ in rounds)
+    taken = min(least(lambda: MarkIndex().add("!a.b", texts_in(payload))) for _ in rounds)
+    own = min(least(lambda: MarkIndex().add_answer("a.b", payload, Echo(ASKED))) for _ in rounds)
     megabytes = megabytes_of(payload)
     row = {"answer": name, "megabytes": round(megabytes, 1), "ms_per_mb": round(1000 * taken / megabytes, 1)}
     return row | {"own_ms_per_mb": round(1000 * own / megabytes, 1), "index_mb": round(index.size / MEGABYTE, 1)}
 
 
-def long_run() -> Index:
+def long_run() -> MarkIndex:
     """Return the index of a run of many steps that has also read two large answers."""
-    index = Index()
+    index = MarkIndex()
     index.add("task", prose(2000))
     for step in range(STEPS):
         index.add(
@@ -76,7 +76,7 @@ def long_run() -> Index:
     return index
 
 
-def measure_lookups(index: Index, tool: str) -> dict[str, float]:
+def measure_lookups(index: MarkIndex, tool: str) -> dict[str, float]:
     dice = random.Random(5)
     taken: list[float] = []
     for _ in range(CALLS):
@@ -110,8 +110,8 @@ def measure_small() -> dict[str, float]:
     dice = random.Random(6)
     answers = [mails(number, dice) for number in range(SMALL_ANSWERS)]
 
-    def indexed() -> Index:
-        index = Index()
+    def indexed() -> MarkIndex:
+        index = MarkIndex()
         for number, answer in enumerate(answers):
             index.add_answer(f"!mail.list {number:040d}", answer, Echo(ASKED))
         return index
@@ -162,7 +162,7 @@ def measure_run() -> dict[str, float]:
     runs: list[tuple[float, float]] = []
     for _ in range(REPEATED):
         dice = random.Random(7)
-        index = Index(whole=True)
+        index = MarkIndex(whole=True)
         index.add("task", prose(2000))
         spent = [0.0, 0.0]
         for number in range(SMALL_ANSWERS):

@@ -14,7 +14,7 @@ from benchmarks.page import publish
 from benchmarks.tool_lists import Asked, filled, queries, real, real_definitions
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import Definition
-from toolbox.catalog.index import Index
+from toolbox.catalog.index import ToolIndex
 from toolbox.catalog.naming import words_of
 
 SIZES = (1_000, 10_000)
@@ -57,12 +57,12 @@ def full_name_and_description(tools: list[Definition]) -> Find:
 
 
 def by_words(tools: list[Definition]) -> Find:
-    index = Index(tools, by_meaning=False)
+    index = ToolIndex(tools, by_meaning=False)
     return lambda query: index.find(query, DEPTH)
 
 
 def by_words_and_meaning(tools: list[Definition]) -> Find:
-    index = Index(tools)
+    index = ToolIndex(tools)
     return lambda query: index.find(query, DEPTH)
 
 

@@ -14,9 +14,9 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from gateways.slack.drawing.request import request_blocks
-from gateways.slack.drawing.run import Head
+from gateways.slack.drawing.run import ThreadHead
 from gateways.slack.forms import verdicts
-from gateways.slack.place import Place
+from gateways.slack.place import ModalContext
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
 
@@ -26,8 +26,8 @@ CHANNEL = "approvals"
 
 def page_of(workflow_id: str, request: ApprovalRequest) -> str:
     """Return a page with a run's thread, the request in it, and the form in which it is rejected."""
-    head = Head(workflow_id=workflow_id, task=request.task, user_id=request.user_id, links=request.links)
-    place = Place(key=RequestKey.of(workflow_id, request), channel=CHANNEL)
+    head = ThreadHead(workflow_id=workflow_id, task=request.task, user_id=request.user_id, links=request.links)
+    place = ModalContext(key=RequestKey.of(workflow_id, request), channel=CHANNEL)
     at = datetime.fromisoformat(request.created_at).astimezone(UTC).strftime("%H:%M")
     messages = [
         {"at": at, "thread": False, "blocks": _plain(head.blocks())},

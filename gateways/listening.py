@@ -72,7 +72,7 @@ async def read_body(request: Request, most: int, within_s: float = BODY_S) -> by
     return bytes(body)
 
 
-class Server(uvicorn.Server):
+class PageServer(uvicorn.Server):
     """Say when it can be reached, and stop in good order at SIGTERM and Ctrl-C."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:

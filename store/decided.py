@@ -56,7 +56,7 @@ _CHANGED = re.compile(r"[~+-] ([^:.]+)[:.]")
 _SAID: Mapping[str, Said] = {"approve": "approve", "modify": "modify", "reject": "reject"}
 
 
-class Decided:
+class DecidedCalls:
     """Read decisions about calls as cases to learn from, and how undos went."""
 
     def __init__(self, database: Database) -> None:

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, inspect
 
 from backstay.errors import SettingsInvalid
 from backstay.task.ledger.keys import Signer
-from store.blobs.objects import ObjectPlace, Objects
+from store.blobs.objects import ObjectLocation, Objects
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
-from store.database.place import Place, make_ready, place_of
+from store.database.place import DatabaseLocation, make_ready, place_of
 from store.database.schema import metadata
 from store.database.sqlite import SqliteDatabase
 from store.glance import REVISION, is_unreleased
@@ -36,7 +36,7 @@ _alembic = threading.Lock()
 """alembic keeps the current migration in module globals."""
 
 
-def migrate(connection: Connection, place: Place) -> None:
+def migrate(connection: Connection, place: DatabaseLocation) -> None:
     """Run the missing migrations, all in the caller's transaction.
 
     Raises SettingsInvalid when the database is newer than this code, or older than its first release.
@@ -101,7 +101,7 @@ async def open_store(
     home: Path,
     blobs: Path | None = None,
     payloads_in_database: bool = False,
-    objects: ObjectPlace | None = None,
+    objects: ObjectLocation | None = None,
     encryption_keys: Sequence[str] = (),
     signer: Signer | None = None,
     clock: Callable[[], float] | None = None,
@@ -137,16 +137,16 @@ async def open_store(
         await database.close()
 
 
-def _require_postgres(place: Place, *, payloads_in_database: bool) -> None:
+def _require_postgres(place: DatabaseLocation, *, payloads_in_database: bool) -> None:
     if payloads_in_database and place.file is not None:
         raise SettingsInvalid(NEEDS_POSTGRES)
 
 
-def _bucket(place: ObjectPlace | None) -> Objects | None:
+def _bucket(place: ObjectLocation | None) -> Objects | None:
     return None if place is None else Objects(place)
 
 
-def _database(place: Place, busy_timeout_s: float) -> Database:
+def _database(place: DatabaseLocation, busy_timeout_s: float) -> Database:
     if place.file is not None:
         make_ready(place.file)
         return SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
@@ -155,6 +155,6 @@ def _database(place: Place, busy_timeout_s: float) -> Database:
     return PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
 
 
-def _migrated(place: Place, connection: Connection) -> StoreIdentity:
+def _migrated(place: DatabaseLocation, connection: Connection) -> StoreIdentity:
     migrate(connection, place)
     return find_or_create(connection)

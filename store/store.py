@@ -19,7 +19,7 @@ from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.database.transactions import Transaction
 from store.database.waiting import Waiting, together, waiting_for, write, write_later
-from store.decided import Decided
+from store.decided import DecidedCalls
 from store.definitions import ToolDefinitions
 from store.deltas import Deltas
 from store.effects.effects import Effects
@@ -29,8 +29,8 @@ from store.ledger.auditing import Auditing
 from store.ledger.reading import Chains
 from store.ledger.roots import Roots
 from store.ledger.writing import ChainWriter
-from store.memory.items import MemoryItems, Remembered
-from store.notices.looks import Looks
+from store.memory.items import MemoryItems, NewItem
+from store.notices.looks import RequestViewers
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
 from store.notices.requests import Requests
@@ -112,14 +112,14 @@ class Store:
         self.ledger = ChainWriter(database, clock, lambda: self.identity, signer)
         self.roots = Roots(database, clock, lambda: self.identity, self.ledger)
         self.chains = Chains(database)
-        self.decided = Decided(database)
+        self.decided = DecidedCalls(database)
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
 
     def _open_notices(self, clock: Callable[[], float], now: Callable[[Connection], float]) -> None:
         """Keep what people are asked, and who was told of it."""
         self.requests = Requests(self._database, clock)
-        self.looks = Looks(self._database, now)
+        self.looks = RequestViewers(self._database, now)
         self.outbox = Outbox(self._database, clock, now)
         self.posts = Posts(self._database, now)
 
@@ -170,7 +170,7 @@ class Store:
         result: Mapping[str, Any],
         *,
         context: str | None,
-        remembered: Sequence[Remembered] = (),
+        remembered: Sequence[NewItem] = (),
         spent: Spent | None = None,
     ) -> str | None:
         """Keep how a run ended, what its user's memory is to know of it, and what a sub-run has spent.

@@ -12,7 +12,7 @@ LOOK_S = 1.0
 Identity = tuple[int, int]
 
 
-class Place:
+class WatchedPath:
     """Remember which folder or file a path leads to now."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -38,7 +38,7 @@ def identity_of(path: Path) -> Identity | None:
     return None
 
 
-async def lost(places: Sequence[Place], stop: asyncio.Event) -> str:
+async def lost(places: Sequence[WatchedPath], stop: asyncio.Event) -> str:
     """Wait until places are lost and return the fault of the first of them, or nothing once `stop` is set."""
     while not stop.is_set():
         if fault := await _first_fault(places):
@@ -49,7 +49,7 @@ async def lost(places: Sequence[Place], stop: asyncio.Event) -> str:
     return ""
 
 
-async def _first_fault(places: Sequence[Place]) -> str:
+async def _first_fault(places: Sequence[WatchedPath]) -> str:
     for place in places:
         with suppress(OSError):  # a disk that does not answer is not a folder that is gone
             if fault := await asyncio.to_thread(place.fault):

@@ -7,11 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from toolbox.manifest.builder import Refreshed, ToolboxBuilder
+    from toolbox.manifest.builder import RefreshedManifest, ToolboxBuilder
     from toolbox.manifest.introspection import get_method_info, list_domains, list_methods
     from toolbox.toolbox import Toolbox
 
-__all__ = ["Refreshed", "ToolboxBuilder", "get_method_info", "list_domains", "list_methods", "search_tools"]
+__all__ = ["RefreshedManifest", "ToolboxBuilder", "get_method_info", "list_domains", "list_methods", "search_tools"]
 
 _HOMES = {
     "manifest.builder": ("Refreshed", "ToolboxBuilder"),

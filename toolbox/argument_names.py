@@ -15,7 +15,7 @@ _MOST = 2000
 """How many parts of a schema are looked at for one object; schemas are bounded, and may refer to themselves."""
 
 
-class _Known(NamedTuple):
+class _KnownNames(NamedTuple):
     """Hold what a schema says of the names in one object."""
 
     properties: dict[str, list[Any]]
@@ -85,7 +85,7 @@ def _items(parts: list[dict[str, Any]], at: int) -> list[Any]:
     return [schema for schema in found if isinstance(schema, dict)]
 
 
-def _nearest(name: str, known: _Known) -> str:
+def _nearest(name: str, known: _KnownNames) -> str:
     by_case = {each.casefold(): each for each in known.properties}
     near = difflib.get_close_matches(name[:200].casefold(), by_case, n=1, cutoff=0.5)
     if near:
@@ -94,7 +94,7 @@ def _nearest(name: str, known: _Known) -> str:
     return f"it has {one_line(', '.join([*known.properties, *patterns]), 300)}"
 
 
-def _known(schemas: list[Any], root: dict[str, Any]) -> _Known:
+def _known(schemas: list[Any], root: dict[str, Any]) -> _KnownNames:
     properties: dict[str, list[Any]] = {}
     required: set[str] = set()
     patterns: list[tuple[str, Any]] = []
@@ -107,7 +107,7 @@ def _known(schemas: list[Any], root: dict[str, Any]) -> _Known:
             required |= {name for name in wanted if isinstance(name, str)}
         patterns += _object(part.get("patternProperties")).items()
         others += [other for word in _OTHERS if (other := _object(part.get(word)))]
-    return _Known(properties, frozenset(required), patterns, others)
+    return _KnownNames(properties, frozenset(required), patterns, others)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ _VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
-class Bounds(NamedTuple):
+class CheckBounds(NamedTuple):
     """Bound the check of one value."""
 
     seconds: float
@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
     """How many are looked at to find the one that says most; None for all."""
 
 
-_BOUNDS = Bounds(seconds=1.0, rules=20_000)
+_BOUNDS = CheckBounds(seconds=1.0, rules=20_000)
 
 
 class _TooLong(Exception):
@@ -195,7 +195,7 @@ def fault_of(
     *,
     root: str = "arguments",
     called: str = _TOOLS,
-    bounds: Bounds = _BOUNDS,
+    bounds: CheckBounds = _BOUNDS,
     left_to_the_server: bool = False,
 ) -> str | None:
     """Return what is wrong with a value in one line without quoting it, or None.

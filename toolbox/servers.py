@@ -12,22 +12,22 @@ from system.dialing import GuardedTransport
 from toolbox.configuration.configuration import BY_SERVICE, Configuration, ProviderEntry, ServerEntry
 from toolbox.providers.answer import Answer
 from toolbox.providers.listing import Listing
-from toolbox.providers.provider import Call, Provider
+from toolbox.providers.provider import Provider, ProviderCall
 
 if TYPE_CHECKING:
-    from toolbox.oauth.connections import Connections
+    from toolbox.oauth.connections import OAuthConnections
     from toolbox.own_servers.providers import OwnProviders
 
 _NO_STORE = "people sign in at it, and only what has the store open knows their connections"
 
 
-def sign_ins_of(configuration: Configuration, place: ConnectionPlace | None) -> "Connections | None":
+def sign_ins_of(configuration: Configuration, place: ConnectionPlace | None) -> "OAuthConnections | None":
     """Return who has the tokens of users; None where no server wants any, or there is no store."""
     if place is None or not configuration.signs_in:
         return None
-    from toolbox.oauth.connections import Connections  # noqa: PLC0415 - slow to load, and few toolboxes need it
+    from toolbox.oauth.connections import OAuthConnections  # noqa: PLC0415 - slow to load, and few toolboxes need it
 
-    return Connections(configuration.servers, place.store, place.page)
+    return OAuthConnections(configuration.servers, place.store, place.page)
 
 
 def own_providers_of(
@@ -37,9 +37,9 @@ def own_providers_of(
     if configuration.users_servers is None or place is None or place.own_servers is None:
         return None
     from toolbox.own_servers.providers import OwnProviders  # noqa: PLC0415 - as above
-    from toolbox.own_servers.registry import OwnServers  # noqa: PLC0415 - as above
+    from toolbox.own_servers.registry import UserServerRegistry  # noqa: PLC0415 - as above
 
-    return OwnProviders(OwnServers(configuration.users_servers, place.own_servers), secrets)
+    return OwnProviders(UserServerRegistry(configuration.users_servers, place.own_servers), secrets)
 
 
 class Unusable:
@@ -55,7 +55,7 @@ class Unusable:
         """Return no tool, and why."""
         return Listing(reason=self._reason)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Raise ToolUnavailable with the reason."""
         raise ToolUnavailable(f"{self.name}: {self._reason}")
 
@@ -68,7 +68,7 @@ def server_provider(
     server: ServerEntry,
     entry: ProviderEntry,
     environment: Mapping[str, str],
-    tokens: "Connections | None",
+    tokens: "OAuthConnections | None",
     *,
     folder: Path,
     log: Path,
@@ -89,7 +89,7 @@ def server_provider(
     return McpProvider(name, (started,), log=log, **options)
 
 
-def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: dict[str, Any]) -> Provider:
+def _signed_in(name: str, server: ServerEntry, tokens: "OAuthConnections", options: dict[str, Any]) -> Provider:
     """Return a server at which each user signs in, or backstay itself for all of them."""
     from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
     from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from backstay.canonical import digest_of
 from backstay.errors import ToolChanged, ToolUnavailable
-from backstay.policies.names import Offered
+from backstay.policies.names import ProviderTools
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.redaction.redactor import Redactor
 from backstay.tools.connection import ConnectionPlace
@@ -31,7 +31,16 @@ from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import NOBODYS, Call, Caller, PerUser, Provider, Sent, Started, WorkspaceAccess
+from toolbox.providers.provider import (
+    NOBODYS,
+    Caller,
+    PerUser,
+    Provider,
+    ProviderCall,
+    Sent,
+    StartableProvider,
+    WorkspaceAccess,
+)
 from toolbox.providers.server_tasks import FollowsTasks, TaskRequest
 from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
@@ -41,7 +50,7 @@ from toolbox.servers import Unusable, own_providers_of, server_provider, sign_in
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers, workspace_tools
 
 if TYPE_CHECKING:
-    from toolbox.oauth.connections import Connections
+    from toolbox.oauth.connections import OAuthConnections
     from toolbox.own_servers.providers import OwnProviders
 
 _KEPT = 8
@@ -101,7 +110,7 @@ class Toolbox:
         servers = {name: self._of(name, owner) for name in granted}
         servers |= {} if self._own is None else await self._own.of(owner)
         if patience_s:
-            started = (server for server in servers.values() if isinstance(server, Started))
+            started = (server for server in servers.values() if isinstance(server, StartableProvider))
             await asyncio.gather(*(server.wait_started(patience_s) for server in started))
         listings = await asyncio.gather(*(server.list(fresh=fresh) for server in servers.values()))
         found = dict(zip(servers, listings, strict=True))
@@ -160,7 +169,7 @@ class Toolbox:
         named = definition.declaration.idempotency_argument
         if named is not None and effect_id is not None:
             arguments = {**arguments, named: effect_id}
-        call = Call(
+        call = ProviderCall(
             tool=definition.mcp_name,
             arguments=arguments,
             deadline_s=deadline_s,
@@ -224,7 +233,7 @@ class Toolbox:
     ) -> str | None:
         """Return what a call would change in a workspace, as a unified diff; None where nothing can be shown."""
         provider = self._providers[definition.provider]
-        call = Call(
+        call = ProviderCall(
             tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workspace_access=workspace_access
         )
         return await provider.preview(call) if isinstance(provider, WorkspaceProvider) else None
@@ -257,23 +266,24 @@ class Toolbox:
             return False
         return await asyncio.to_thread(provider.hash_of_files, grant.leave_out) == grant.sha256
 
-    async def offered(self, patience_s: float = 0) -> dict[str, Offered]:
+    async def offered(self, patience_s: float = 0) -> dict[str, ProviderTools]:
         """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
-        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, Started))
+        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, StartableProvider))
         await asyncio.gather(*started)
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
         off = [name for name, server in self._configuration.servers.items() if server.disabled]
-        found = {name: Offered(unread=f"{name} is disabled in toolbox.json") for name in off}
+        found = {name: ProviderTools(unread=f"{name} is disabled in toolbox.json") for name in off}
         found |= {
-            name: Offered(unread=f"{name} calls tools of a disabled server") for name in self._configuration.python
+            name: ProviderTools(unread=f"{name} calls tools of a disabled server")
+            for name in self._configuration.python
         }
         for name, listing in zip(self._providers, listings, strict=True):
             provider = self._providers[name]
             own = provider.named if isinstance(provider, PythonProvider) else frozenset[str]()
             reason = listing.reason or (f"{name} is starting" if listing.starting else "")
             tools = frozenset(listed.name for listed in listing.tools) | own
-            found[name] = Offered(tools=tools, unread="" if own else reason)
-        return {name: Offered(tools=tools) for name, tools in workspace_tools().items()} | found
+            found[name] = ProviderTools(tools=tools, unread="" if own else reason)
+        return {name: ProviderTools(tools=tools) for name, tools in workspace_tools().items()} | found
 
     async def close(self) -> None:
         """Close all providers at the same time."""
@@ -403,7 +413,7 @@ def _open_providers(
     *,
     jail: Confinement | None,
     redactor: Redactor,
-    tokens: "Connections | None",
+    tokens: "OAuthConnections | None",
 ) -> tuple[Configuration, dict[str, Provider]]:
     """Return every provider by name, and the configuration in which functions are trusted.
 

@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.approvals.notice import Told
+from backstay.approvals.notice import NoticeKind
 from backstay.budgets.budget import Limit
 from backstay.budgets.share import MILLI, Spent
 from backstay.profile import OUT_OF_STEPS
@@ -25,7 +25,7 @@ from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import error_of, fitting
 from workflows.state.state import RunState
 from workflows.state.work import EndedWork
-from workflows.subruns.subruns import LEFT, Subruns
+from workflows.subruns.subruns import LEFT, Delegations
 
 WITHHELD = (
     "the effects are kept, because the policy names who may decide and a cancellation does not prove who asks; "
@@ -34,7 +34,7 @@ WITHHELD = (
 
 
 @dataclass(frozen=True)
-class Ended:
+class LoopOutcome:
     """Tell how the loop of a run ended."""
 
     outcome: Outcome
@@ -50,37 +50,37 @@ class Ended:
         return isinstance(self.error, errors.TaskInvalid)
 
 
-def ended_with(finish: Finish) -> Ended:
+def ended_with(finish: Finish) -> LoopOutcome:
     """Return the end that the model, or a plan, declared."""
     if finish.success:
-        return Ended(
+        return LoopOutcome(
             Outcome.COMPLETED, finish.summary, finish.outputs, output=finish.output, output_ref=finish.output_ref
         )
-    return Ended(Outcome.FAILED, finish.summary, finish.outputs, errors.Unfinished(finish.summary or None))
+    return LoopOutcome(Outcome.FAILED, finish.summary, finish.outputs, errors.Unfinished(finish.summary or None))
 
 
-def ended_by(error: BaseException, *, cancelled: bool) -> Ended:
+def ended_by(error: BaseException, *, cancelled: bool) -> LoopOutcome:
     """Return the end that an exception means; raises it again when it is a bug."""
     if cancelled:
-        return Ended(Outcome.CANCELLED, error=errors.Cancelled())
+        return LoopOutcome(Outcome.CANCELLED, error=errors.Cancelled())
     if isinstance(error, ApplicationError):
         error = error_of(error)
     match error:
         case errors.BudgetExceeded():
-            return Ended(Outcome.BUDGET_EXCEEDED, error=error)
+            return LoopOutcome(Outcome.BUDGET_EXCEEDED, error=error)
         case errors.Rejected():
-            return Ended(Outcome.REJECTED, error=error)
+            return LoopOutcome(Outcome.REJECTED, error=error)
         case errors.BackstayError():
-            return Ended(Outcome.FAILED, error=error)
+            return LoopOutcome(Outcome.FAILED, error=error)
         case _:
             # A bug: the workflow task fails and is tried again until a release that mends it goes on from here.
             raise error
 
 
-def ended_before(kept: EndedWork) -> Ended:
+def ended_before(kept: EndedWork) -> LoopOutcome:
     """Return the end that the execution before has come to."""
     error = kept.error.error() if kept.error else None
-    return Ended(kept.outcome, kept.summary, kept.outputs, error, kept.output, kept.output_ref)
+    return LoopOutcome(kept.outcome, kept.summary, kept.outputs, error, kept.output, kept.output_ref)
 
 
 class Ending:
@@ -90,7 +90,7 @@ class Ending:
         """Work at the run's context."""
         self.context = context
 
-    async def close(self, ended: Ended) -> Result:
+    async def close(self, ended: LoopOutcome) -> Result:
         """Roll back where that is due, summarise, store the Result and return it."""
         context = self.context
         context.ending = True
@@ -98,7 +98,7 @@ class Ending:
         before = context.state.work.ended
         await end_left_tasks(context)
         if context.state.work.subruns:
-            await Subruns(context, ToolCalls(context)).settle()
+            await Delegations(context, ToolCalls(context)).settle()
         context.fail_open_plans()
         if ended.error is not None and not ended.outputs:
             ended = replace(ended, outputs=_so_far(context.state))
@@ -127,17 +127,17 @@ class Ending:
         context.state.state = State.DONE
         return await self._stored(result)
 
-    async def _with_summary(self, ended: Ended) -> Ended:
+    async def _with_summary(self, ended: LoopOutcome) -> LoopOutcome:
         summary = await ModelCalls(self.context).closing_summary() if self.context.state.task.plan is None else None
         text = f"{ended.error}{self._without_output()}"
-        return Ended(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
+        return LoopOutcome(ended.outcome, f"{text}\n\n{summary}" if summary else text, ended.outputs, ended.error)
 
-    def _summary(self, ended: Ended) -> str:
+    def _summary(self, ended: LoopOutcome) -> str:
         missing = self._without_output() if ended.outcome is Outcome.BUDGET_EXCEEDED else ""
         parts = ([f"{ended.error}{missing}"] if ended.error else []) + ([WITHHELD] if self._withheld(ended) else [])
         return "; ".join(parts)
 
-    def _final_summary(self, ended: Ended) -> str:
+    def _final_summary(self, ended: LoopOutcome) -> str:
         """Return the summary; planners that know markers are told in their words that the steps are used up."""
         summary, error = ended.summary or self._summary(ended), ended.error
         out_of_steps = isinstance(error, errors.LifelinesExhausted) or (
@@ -154,7 +154,7 @@ class Ending:
         last = state.work.output_fault
         return f"; there is no output{f': the last answer was not taken: {last}' if last else ''}"
 
-    async def _roll_back(self, ended: Ended) -> None:
+    async def _roll_back(self, ended: LoopOutcome) -> None:
         due = ended.outcome in {Outcome.FAILED, Outcome.REJECTED, Outcome.CANCELLED} or (
             ended.outcome is Outcome.BUDGET_EXCEEDED and self.context.state.budget.on_exhausted == "fail"
         )
@@ -172,13 +172,13 @@ class Ending:
         by_itself = ended.outcome not in {Outcome.REJECTED, Outcome.CANCELLED}
         await Rollback(self.context, by_itself=by_itself).undo(between=self.context.turn)
 
-    def _withheld(self, ended: Ended) -> bool:
+    def _withheld(self, ended: LoopOutcome) -> bool:
         """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""
         state = self.context.state
         would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.count)
         return would and self.context.approvals.authority.restricts
 
-    def _result(self, ended: Ended, kept: EndedWork) -> Result:
+    def _result(self, ended: LoopOutcome, kept: EndedWork) -> Result:
         state = self.context.state
         info = workflow.info()
         outcome = self._outcome_after(kept)
@@ -207,7 +207,7 @@ class Ending:
         return Outcome.ROLLED_BACK if some and kept.outcome is not Outcome.CANCELLED else kept.outcome
 
     async def _stored(self, result: Result) -> Result:
-        state, closed = self.context.state, calls.Closed()
+        state, closed = self.context.state, calls.ClosingFigures()
         if state.opened.store:
             try:
                 closed = await self._closed(result)
@@ -219,7 +219,7 @@ class Ending:
         kept = {name: value for name, value in closed if value is not None}
         return fitting(result.model_copy(update={**state.last_events(), **kept}))
 
-    async def _closed(self, result: Result) -> calls.Closed:
+    async def _closed(self, result: Result) -> calls.ClosingFigures:
         """Have the store close the run; raises ApplicationError.
 
         Questions to people about a fault on the way are told before the end, so each try brings its own notices.
@@ -249,7 +249,7 @@ class Ending:
             context=state.context,
             append=append,
             plans=tuple(run.end for run in state.plans),
-            notices=self.context.approvals.notices.with_last(Told.ENDED),
+            notices=self.context.approvals.notices.with_last(NoticeKind.ENDED),
             remember=bool(state.opened.memory_of) and state.opened.profile.memory.write,
             spent=self._spent() if state.opened.above else None,
         )
@@ -285,7 +285,7 @@ def _called(event: Event) -> dict[str, Any]:
     return known | {"error": None if success else event.text}
 
 
-def _output(ended: Ended) -> dict[str, Any]:
+def _output(ended: LoopOutcome) -> dict[str, Any]:
     """Return the fields of the value, where there is one."""
     given = {"output": ended.output, "output_ref": ended.output_ref}
     return {name: value for name, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.asking.approvals import identity_of
 from workflows.asking.hiding import words_without_secrets
-from workflows.asking.said import Said, reading_of, said_in
+from workflows.asking.said import RunCommand, reading_of, said_in
 from workflows.calls.rollback import Rollback
 from workflows.context.carrying import Carrying
 from workflows.context.run_context import RunContext
@@ -367,7 +367,7 @@ class Handlers:
         )
         return state.remember_answer(sender, key, answer)
 
-    def _authority(self, update: str, said: Said) -> Authority:
+    def _authority(self, update: str, said: RunCommand) -> Authority:
         """Return whose word an update needs: for an undo of those who decide about the effects that it takes back."""
         run = self.context.approvals.authority
         if update == "top_up":
@@ -377,12 +377,12 @@ class Handlers:
             return run
         return self.context.state.undo.authority(said.to_step, run)
 
-    def _raise_refusal(self, update: str, said: Said, more: dict[str, Any]) -> None:
+    def _raise_refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> None:
         refused = self._refusal(update, said, more)
         if refused is not None:
             raise refused
 
-    def _refusal(self, update: str, said: Said, more: dict[str, Any]) -> errors.BackstayError | None:
+    def _refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> errors.BackstayError | None:
         starters = self.context.approvals.starters
         return deciding.refused_person(self._authority(update, said), said.by, said.proof, starters)
 
@@ -402,7 +402,7 @@ class Handlers:
         if refused is not None:
             raise as_application_error(refused) from None
 
-    def _missing_votes(self, update: str, said: Said, more: dict[str, Any]) -> dict[str, Any] | None:
+    def _missing_votes(self, update: str, said: RunCommand, more: dict[str, Any]) -> dict[str, Any] | None:
         """Count a person who asks for what several must ask for; None when they are enough."""
         quorum = self._authority(update, said).quorum
         if quorum <= 1:
@@ -419,10 +419,10 @@ class Handlers:
         state.keep_votes(what, votes)
         return {"state": "recorded", "by": list(votes), "quorum": quorum}
 
-    async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+    async def _top_up(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         return await self.context.top_up(more)
 
-    async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+    async def _undo(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         context = self.context
         if open_ones := context.state.work.subruns:
             names = one_line(", ".join(child.workflow_id for child in open_ones), 300)
@@ -470,13 +470,13 @@ class Handlers:
                 waits = ", ".join(sorted(pending.keys() - set(besides)))
                 raise errors.DecisionRefused(f"undo: what is under way waits for {waits}; decide that first")
 
-    async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+    async def _pause(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = one_line(said.reason, MOST_SAID) or "no reason given"
         self.context.activities.interrupt()
         self.context.record("run.paused", self.context.state.paused, by=said.by)
         return {"paused": True}
 
-    async def _resume(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+    async def _resume(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         was, self.context.state.paused = self.context.state.paused, None
         if was is not None:
             why = one_line(said.reason, MOST_SAID) or "no reason given"

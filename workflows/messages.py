@@ -10,7 +10,7 @@ from backstay.authority import Authority
 from backstay.bounds import MESSAGE, MESSAGES, size_of
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
-from workflows.asking.said import Said
+from workflows.asking.said import RunCommand
 from workflows.handlers import Handlers
 
 BESIDE = 500
@@ -41,11 +41,11 @@ class Messages(Handlers):
         """Refuse at once what is malformed, and what no model would read."""
         self._refuse("message", ask)
 
-    def _authority(self, update: str, said: Said) -> Authority:
+    def _authority(self, update: str, said: RunCommand) -> Authority:
         # It decides nothing: each call that follows is ruled on.
         return Authority() if update == "message" else super()._authority(update, said)
 
-    def _refusal(self, update: str, said: Said, more: dict[str, Any]) -> errors.BackstayError | None:
+    def _refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> errors.BackstayError | None:
         if update != "message":
             return super()._refusal(update, said, more)
         return self._deaf() or _fault(more, MESSAGES - self.context.state.work.message_bytes)
@@ -57,7 +57,7 @@ class Messages(Handlers):
             return errors.DecisionRefused("message: the run is ending or has ended; follow it up with a new run")
         return None
 
-    async def _heard(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
+    async def _heard(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         state = self.context.state
         if not state.opened.store:
             # Before it is open, nobody knows what the policy needs to know of people.

@@ -37,16 +37,16 @@ from workflows.calls.lifelines import count_failure
 from workflows.calls.model_calls import ModelCalls
 from workflows.calls.tool_calls import ToolCalls, answer_to
 from workflows.consent.consent import refused, rejected
-from workflows.context.carrying import Carried, Carrying, carried_by, take_over
+from workflows.context.carrying import CarriedState, Carrying, carried_by, take_over
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import as_application_error
-from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
+from workflows.ending import Ending, LoopOutcome, ended_before, ended_by, ended_with
 from workflows.messages import UNREAD, Messages
-from workflows.plans.plans import Plans
+from workflows.plans.plans import PlanLifecycle
 from workflows.programs.programs import Programs
 from workflows.state.state import RunState
 from workflows.state.work import Work
-from workflows.subruns.subruns import Subruns
+from workflows.subruns.subruns import Delegations
 
 Value = TypeVar("Value")
 EFFECTS = "done_and_stands_do_not_repeat"
@@ -73,7 +73,7 @@ class RunTask(Messages):
     def __init__(self, task: Any = None, *more: Any) -> None:
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
         carried = carried_by(more)
-        self.carried = carried if isinstance(carried, Carried) else None
+        self.carried = carried if isinstance(carried, CarriedState) else None
         self.invalid, admitted = admitted_task(task)
         self.invalid = carried if isinstance(carried, TaskInvalid) else self.invalid
         info = workflow.info()
@@ -86,8 +86,8 @@ class RunTask(Messages):
         self.context.continues = lambda: self.carries.wanted
         self.tool_calls = ToolCalls(self.context)
         self.programs = Programs(self.context, self.tool_calls)
-        self.plans = Plans(self.context, self.tool_calls)
-        self.subruns = Subruns(self.context, self.tool_calls)
+        self.plans = PlanLifecycle(self.context, self.tool_calls)
+        self.subruns = Delegations(self.context, self.tool_calls)
         self.model_calls = ModelCalls(self.context)
 
     @workflow.run
@@ -216,7 +216,7 @@ class RunTask(Messages):
             return finish
         return None
 
-    def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> Ended:
+    def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> LoopOutcome:
         if driving.cancelled():
             return ended_by(asyncio.CancelledError(), cancelled=True)
         error = driving.exception()
@@ -433,7 +433,7 @@ async def search(
     call_id: str | None = None,
     patience_s: float = 0,
     servers: tuple[str, ...] = (),
-    made: tuple[int, calls.Found] | None = None,
+    made: tuple[int, calls.SearchFindings] | None = None,
 ) -> None:
     """Search the catalog; the hits become visible to the model at its next step.
 

@@ -67,7 +67,7 @@ class UndoRun(Handlers):
     def __init__(self, ask: Any = None, *more: Any) -> None:
         """Validate what is asked."""
         carried = carrying.carried_by(more)
-        self.carried = carried if isinstance(carried, carrying.Carried) else None
+        self.carried = carried if isinstance(carried, carrying.CarriedState) else None
         self.invalid: BackstayError | None = carried if isinstance(carried, TaskInvalid) else None
         try:
             self.ask = UndoRequest.admit(ask)

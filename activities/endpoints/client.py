@@ -27,7 +27,7 @@ class BodyRefused(httpx2.ReadError):
     """The body of an answer is not read; the text says why."""
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedBody(httpx2.AsyncByteStream):
     """Read at most the given number of bytes of a body, also of one that is compressed."""
 
     def __init__(self, body: Any, most: int, *, packed: bool = False) -> None:
@@ -68,7 +68,7 @@ async def _bound(response: httpx2.Response) -> None:
         # It is read here, within bounds, and not by the HTTP client.
         del response.headers["content-encoding"]
     is_streamed = response.status_code < 400 and response.request.headers.get("accept") == EVENTS
-    response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
+    response.stream = _BoundedBody(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
 
 
 def open_http(key: str | None = None, api: Api = "chat") -> httpx2.AsyncClient:

@@ -12,7 +12,7 @@ import httpx2
 from activities.endpoints.apis import Api, base_of, models_at
 from activities.endpoints.client import ModelClient
 from activities.endpoints.models_file import Effort, Models, read_models
-from activities.endpoints.pricing import Price, price_of
+from activities.endpoints.pricing import TokenPrice, price_of
 from activities.endpoints.sight import Sight, sight_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
@@ -36,7 +36,7 @@ class Target:
     where: str
     """The address of the endpoint, for people."""
     client: ModelClient
-    price: Price | None
+    price: TokenPrice | None
     api: Api = "chat"
     context_tokens: int | None = None
     tools: bool | Literal["auto"] = "auto"

@@ -14,7 +14,7 @@ from backstay.settings import Settings
 
 
 @dataclass(frozen=True)
-class Price:
+class TokenPrice:
     """Hold US dollars per million tokens; of packaged prices, those of the dearest tier."""
 
     input: float
@@ -46,7 +46,7 @@ class Price:
         return math.ceil(Decimal(str(dearest)) * request_bytes + Decimal(str(self.output)) * output_tokens)
 
 
-def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> Price | None:
+def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> TokenPrice | None:
     """Return the price of a model, as endpoints call it; None when it is unknown.
 
     The operator's own prices come first, that of its entry before others, then the packaged data.
@@ -54,7 +54,7 @@ def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> P
     own = entry or settings.prices.get(model)
     if own is not None:
         cached, written = (own.input if given is None else given for given in (own.cached, own.cache_write))
-        return Price(own.input, cached, own.output, written)
+        return TokenPrice(own.input, cached, own.output, written)
     try:
         # A million tokens of each kind: dear enough that nothing is lost to rounding.
         fresh = calc_price(PricedUsage(input_tokens=MICRO, output_tokens=0), model).total_price
@@ -67,7 +67,7 @@ def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> P
         output = calc_price(PricedUsage(input_tokens=0, output_tokens=MICRO), model).total_price
     except LookupError:
         return None
-    return Price(float(fresh), float(cached), float(output), float(written), packaged=model)
+    return TokenPrice(float(fresh), float(cached), float(output), float(written), packaged=model)
 
 
 def _as_priced(usage: ModelUsage) -> PricedUsage:

@@ -24,7 +24,7 @@ _HOW = "; install backstay[images], so that it is made to fit"
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedMedia:
     """Hold a picture or PDF as a model is shown it, or why it is not."""
 
     media: Media
@@ -37,38 +37,42 @@ class Fitting:
 
     def __init__(self) -> None:
         """Keep none yet."""
-        self._kept: OrderedDict[tuple[str, int], Fitted] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int], FittedMedia] = OrderedDict()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def fit(self, media: Media, side: int, read: Callable[[], Awaitable[bytes]]) -> Fitted:
+    async def fit(self, media: Media, side: int, read: Callable[[], Awaitable[bytes]]) -> FittedMedia:
         """Return a picture with no side longer than this, or a PDF as it is; raises whatever reading it raises."""
         if media.fault:
-            return Fitted(media, fault=media.fault)
+            return FittedMedia(media, fault=media.fault)
         key = (media.ref, side if media.kind == "image" else 0)
         if (known := self._kept.get(key)) is None:
             data = await read()
-            known = Fitted(media, data) if media.kind == "pdf" else await self._fitted(media, data, side)
+            known = FittedMedia(media, data) if media.kind == "pdf" else await self._fitted(media, data, side)
             self._keep(key, known)
         self._kept.move_to_end(key)
         return known
 
-    def _keep(self, key: tuple[str, int], fitted: Fitted) -> None:
+    def _keep(self, key: tuple[str, int], fitted: FittedMedia) -> None:
         self._kept[key] = fitted
         while len(self._kept) > 1 and sum(len(kept.data) for kept in self._kept.values()) > _KEPT:
             self._kept.popitem(last=False)
 
-    async def _fitted(self, media: Media, data: bytes, side: int) -> Fitted:
+    async def _fitted(self, media: Media, data: bytes, side: int) -> FittedMedia:
         if importlib.util.find_spec("PIL") is None:
             fits = max(media.width, media.height) <= side and len(data) <= MOST_SENT
-            return Fitted(media, data) if fits else Fitted(media, fault=f"it is larger than this model takes{_HOW}")
+            return (
+                FittedMedia(media, data)
+                if fits
+                else FittedMedia(media, fault=f"it is larger than this model takes{_HOW}")
+            )
         async with self._turns:
             written = await _shrunk(data, side)
         if written is None:
-            return Fitted(media, fault="it cannot be decoded")
+            return FittedMedia(media, fault="it cannot be decoded")
         fitted = media if not written else media_of(written, "image/png", media.name)
         if fitted is None or fitted.fault or len(written) > MOST_SENT:
-            return Fitted(media, fault="it cannot be made small enough")
-        return Fitted(fitted.model_copy(update={"ref": media.ref}), written or data)
+            return FittedMedia(media, fault="it cannot be made small enough")
+        return FittedMedia(fitted.model_copy(update={"ref": media.ref}), written or data)
 
 
 async def _shrunk(data: bytes, side: int) -> bytes | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.sight import Sight
-from activities.media.fitting import Fitted, Fitting
+from activities.media.fitting import FittedMedia, Fitting
 from backstay.task.context import MEDIA
 from backstay.task.media import Media
 
@@ -27,11 +27,11 @@ Part = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Shown:
+class MediaParts:
     """Hold what of the pictures and PDFs of a conversation a model is shown, by their refs."""
 
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
-    fitted: Mapping[str, Fitted] = field(default_factory=dict[str, Fitted])
+    fitted: Mapping[str, FittedMedia] = field(default_factory=dict[str, FittedMedia])
     unseen: Mapping[str, str] = field(default_factory=dict[str, str])
     sight: Sight = field(default_factory=Sight)
 
@@ -68,18 +68,18 @@ class Shown:
         return found
 
 
-NOTHING = Shown()
+NOTHING = MediaParts()
 
 
 async def shown_in(
     items: Sequence[Mapping[str, Any]], sight: Sight, fitting: Fitting, read: Callable[[str], Awaitable[bytes]]
-) -> Shown:
+) -> MediaParts:
     """Return what a model is shown of the pictures and PDFs in these items; the newest count."""
     wanted = [Media.model_validate(said) for item in items for said in item.get(MEDIA, ())]
     if not wanted:
-        return Shown(sight=sight)
+        return MediaParts(sight=sight)
     marks: dict[str, str] = {}
-    fitted: dict[str, Fitted] = {}
+    fitted: dict[str, FittedMedia] = {}
     unseen: dict[str, str] = {}
     left = MOST_TOGETHER
     for media in _newest(wanted):
@@ -91,7 +91,7 @@ async def shown_in(
         elif len(found.data) <= left:
             left -= len(found.data)
             marks[media.ref], fitted[media.ref] = _mark(), found
-    return Shown(marks, fitted, unseen, sight)
+    return MediaParts(marks, fitted, unseen, sight)
 
 
 def _newest(media: Iterable[Media]) -> list[Media]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
-from activities.media.parts import Shown
-from activities.model.message import Beside, in_one_form
+from activities.media.parts import MediaParts
+from activities.model.message import MessageExtras, in_one_form
 from activities.model.refusals import (
     Cause,
     Refusal,
@@ -74,7 +74,7 @@ class Completion:
     """Without its cost."""
     reported: bool
     """Whether the endpoint said what it used."""
-    beside: Beside = field(default_factory=Beside)
+    beside: MessageExtras = field(default_factory=MessageExtras)
     """What was beside the message and its calls."""
 
 
@@ -91,7 +91,7 @@ async def read_chat(response: httpx2.Response, say: Say | None) -> Completion:
 
 
 @dataclass(frozen=True)
-class Post:
+class HttpPost:
     """Hold a request as it is sent, and who reads its answer."""
 
     content: bytes
@@ -102,14 +102,14 @@ class Post:
     """What the answer is to be."""
 
 
-class Request(Protocol):
+class ApiRequest(Protocol):
     """Be a request in the form of an API, as it asks for a whole answer or for a stream."""
 
-    def whole(self) -> Post:
+    def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
         ...
 
-    def streamed(self, without: frozenset[str]) -> Post:
+    def streamed(self, without: frozenset[str]) -> HttpPost:
         """Return the request for a stream, without fields that the endpoint does not take."""
         ...
 
@@ -122,35 +122,37 @@ class ChatRequest:
     content: bytes
     """The same, written."""
 
-    def whole(self) -> Post:
+    def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
-        return Post(self.content)
+        return HttpPost(self.content)
 
-    def streamed(self, without: frozenset[str]) -> Post:
+    def streamed(self, without: frozenset[str]) -> HttpPost:
         """Return the request for a stream, without fields that the endpoint does not take."""
-        return Post(written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}}))
+        return HttpPost(
+            written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}})
+        )
 
 
 @dataclass(frozen=True)
 class _WithMedia:
     """Hold a request with the bytes of what it shows."""
 
-    request: Request
-    media: Shown
+    request: ApiRequest
+    media: MediaParts
 
-    def whole(self) -> Post:
+    def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
         return self._filled(self.request.whole())
 
-    def streamed(self, without: frozenset[str]) -> Post:
+    def streamed(self, without: frozenset[str]) -> HttpPost:
         """Return the request for a stream, without fields that the endpoint does not take."""
         return self._filled(self.request.streamed(without))
 
-    def _filled(self, post: Post) -> Post:
+    def _filled(self, post: HttpPost) -> HttpPost:
         return replace(post, content=self.media.filled(post.content))
 
 
-def with_media(request: Request, media: Shown) -> Request:
+def with_media(request: ApiRequest, media: MediaParts) -> ApiRequest:
     """Return a request in which the bytes of pictures and PDFs are in place of their marks."""
     return _WithMedia(request, media)
 
@@ -168,7 +170,7 @@ def written(request: dict[str, Any]) -> bytes:
 
 async def complete(
     client: "openai.AsyncOpenAI",
-    request: Post,
+    request: HttpPost,
     *,
     listed: bool = False,
     within_s: float = ANSWER_S,
@@ -219,7 +221,7 @@ def _knowing(key: str) -> Redactor:
 
 
 @contextlib.asynccontextmanager
-async def _posted(client: "openai.AsyncOpenAI", request: Post, say: Say | None) -> AsyncGenerator[httpx2.Response]:
+async def _posted(client: "openai.AsyncOpenAI", request: HttpPost, say: Say | None) -> AsyncGenerator[httpx2.Response]:
     """Send a request, and close its answer when it is read."""
     options: Any = {"headers": {**(HEADERS if say is None else STREAM_HEADERS), **request.headers}}
     response = await client.post(request.path, content=request.content, options=options, cast_to=httpx2.Response)

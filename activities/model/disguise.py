@@ -28,7 +28,7 @@ Parameters = Callable[[str], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenCalls:
     """Hold the calls that a string holds."""
 
     calls: tuple[Call, ...]
@@ -66,7 +66,7 @@ def fenced(text: str) -> str:
     return text if match is None else match[1].strip()
 
 
-def calls_asked_for(text: str, parameters: Parameters) -> Written | None:
+def calls_asked_for(text: str, parameters: Parameters) -> WrittenCalls | None:
     """Return the calls of an answer to a request for JSON; None when it holds none.
 
     Amid words only what was asked for is one, an object with `calls`.
@@ -78,14 +78,14 @@ def calls_asked_for(text: str, parameters: Parameters) -> Written | None:
     except (ValueError, RecursionError):
         calls = None
     if calls is not None:
-        return Written(calls, whole=marked)
+        return WrittenCalls(calls, whole=marked)
     found = [
         calls
         for value in _objects(inner)
         if isinstance(value, dict) and "calls" in value and (calls := _calls_of(value, parameters)) is not None
     ]
     # Of several nobody knows which is meant.
-    return Written(found[0], whole=False) if len(found) == 1 else None
+    return WrittenCalls(found[0], whole=False) if len(found) == 1 else None
 
 
 def _objects(text: str) -> Iterable[Any]:
@@ -168,7 +168,7 @@ def _made(name: Any, arguments: Any) -> Call:
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def calls_written_down(text: str, parameters: Parameters) -> Written | None:
+def calls_written_down(text: str, parameters: Parameters) -> WrittenCalls | None:
     """Return the calls that a model wrote in place of making them; None when its text is none.
 
     JSON and lines of Python are calls only where they are the whole text and name a function; the marks of a template
@@ -181,21 +181,21 @@ def calls_written_down(text: str, parameters: Parameters) -> Written | None:
         return None
 
 
-def _written_down(text: str, parameters: Parameters) -> Written | None:
+def _written_down(text: str, parameters: Parameters) -> WrittenCalls | None:
     said, marked_thoughts = _behind_thoughts(text)
     if not said or len(said) > MOST_READ:
         return None
     inner = fenced(said)
     bare = _bare(inner, parameters)
     if bare is not None:
-        return Written(bare, whole=marked_thoughts)
+        return WrittenCalls(bare, whole=marked_thoughts)
     if all(mark not in inner for mark in _marks()):
         return None
     marked = _marked(_unwrapped(inner), parameters)
     if marked.calls and marked.whole:
-        return Written(marked.calls, whole=marked_thoughts)
+        return WrittenCalls(marked.calls, whole=marked_thoughts)
     begins, ends = (any(pattern.search(inner) for pattern in _patterns(side)) for side in ("begins", "ends"))
-    return Written(marked.calls, whole=False) if begins or ends else None
+    return WrittenCalls(marked.calls, whole=False) if begins or ends else None
 
 
 @cache
@@ -272,7 +272,7 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _marked(text: str, parameters: Parameters, depth: int = 0) -> Written:
+def _marked(text: str, parameters: Parameters, depth: int = 0) -> WrittenCalls:
     """Return the calls of a string that consists of them, and whether nothing else is in it."""
     calls: list[Call] = []
     place, whole = 0, True
@@ -287,7 +287,7 @@ def _marked(text: str, parameters: Parameters, depth: int = 0) -> Written:
             break
         calls += read
         place = match.end()
-    return Written(tuple(calls), whole and bool(calls))
+    return WrittenCalls(tuple(calls), whole and bool(calls))
 
 
 def _read(parts: Mapping[str, str | None], parameters: Parameters, depth: int) -> list[Call]:

@@ -24,7 +24,7 @@ MOST_ENDPOINTS = 1000
 log = structlog.get_logger("backstay.model")
 
 
-class Learned(Frozen):
+class EndpointKnowledge(Frozen):
     """Hold what one model at one endpoint has taught."""
 
     model: str
@@ -47,10 +47,10 @@ class LearnedDialects:
 
     def __init__(self, home: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """Keep it in the folder, or in memory only."""
-        self._file = HomeFile(None if home is None else home / FILE, Learned, most=MOST_ENDPOINTS)
+        self._file = HomeFile(None if home is None else home / FILE, EndpointKnowledge, most=MOST_ENDPOINTS)
         self._clock = clock
 
-    def lately(self) -> Iterator[Learned]:
+    def lately(self) -> Iterator[EndpointKnowledge]:
         """Yield what was learned lately, of every model."""
         return (found for found in self._file.entries().values() if self._clock() - found.at <= HELD_S)
 
@@ -86,11 +86,11 @@ class LearnedDialects:
         replaced = known.pop(key, None)
         # A new lesson does not keep the older ones for longer.
         at = replaced.at if replaced is not None and last else self._clock()
-        known[key] = Learned(model=target.name, where=target.where, lesson=together, why=why, at=at)
+        known[key] = EndpointKnowledge(model=target.name, where=target.where, lesson=together, why=why, at=at)
         self._file.keep(known)
 
 
-class Forgotten(Frozen):
+class ForgetMark(Frozen):
     """Hold when an operator told the workers of a home to forget what a model has shown."""
 
     model: str
@@ -103,7 +103,7 @@ class ForgottenModels:
 
     def __init__(self, home: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """Keep it in the folder, or in memory only."""
-        self._file = HomeFile(None if home is None else home / FORGOTTEN, Forgotten, most=MOST_ENDPOINTS)
+        self._file = HomeFile(None if home is None else home / FORGOTTEN, ForgetMark, most=MOST_ENDPOINTS)
         self.clock = clock
 
     def at(self, model: str) -> float:
@@ -120,7 +120,7 @@ class ForgottenModels:
     def forget(self, model: str) -> None:
         """Tell the workers of this home to forget what the model has shown until now."""
         known = {name: found for name, found in self._file.entries().items() if name != model}
-        self._file.keep({**known, model: Forgotten(model=model, at=self.clock())})
+        self._file.keep({**known, model: ForgetMark(model=model, at=self.clock())})
 
 
 def _key(target: Target) -> str:

@@ -28,7 +28,7 @@ MOST_NESTED = 2
 
 
 @dataclass(frozen=True)
-class Beside:
+class MessageExtras:
     """Hold what an endpoint put beside its message, beside each of its calls, and beside what each of them calls."""
 
     message: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -43,7 +43,7 @@ class Beside:
         return {"message": self.message, "calls": list(self.calls), "functions": list(self.functions)}
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> "Beside":
+    def read(cls, data: Mapping[str, Any]) -> "MessageExtras":
         """Return what `plain` has written."""
         return cls(data["message"], tuple(data["calls"]), tuple(data["functions"]))
 
@@ -53,7 +53,7 @@ def beside(given: Mapping[str, Any], known: frozenset[str] = _READ) -> dict[str,
     return {name: value for name, value in given.items() if name not in known and value not in (None, "", [], {})}
 
 
-def in_one_form(message: dict[str, Any]) -> tuple[dict[str, Any], Beside]:
+def in_one_form(message: dict[str, Any]) -> tuple[dict[str, Any], MessageExtras]:
     """Return a message with its words as one text and its calls as a list, and what was beside them."""
     found = {name: message[name] for name in ("role", "content", "refusal") if name in message}
     if isinstance(parts := message.get("content"), list | dict):
@@ -66,7 +66,7 @@ def in_one_form(message: dict[str, Any]) -> tuple[dict[str, Any], Beside]:
     elif "tool_calls" in message:
         found["tool_calls"] = message["tool_calls"]
     functions = [call.get("function") for call in calls]
-    return found, Beside(
+    return found, MessageExtras(
         beside(message),
         tuple(beside(call) for call in calls),
         tuple(beside(function) if isinstance(function, dict) else {} for function in functions),

@@ -9,18 +9,18 @@ from temporalio import activity
 
 from activities.endpoints.dialect import told as lesson_told
 from activities.endpoints.endpoints import Target
-from activities.endpoints.pricing import Price
+from activities.endpoints.pricing import TokenPrice
 from activities.media.fitting import Fitting
 from activities.media.parts import NOTHING, shown_in
 from activities.model.completion import Completion
 from activities.model.disguise import MOST_READ, without_thoughts
 from activities.model.learned import ForgottenModels
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from activities.model.observations import Observations
 from activities.model.opaque import Opaque, maker
 from activities.model.output import WantedOutputs, value_in
 from activities.model.parsing import CompletionParser
-from activities.model.sending import Loaded, Sending, Sent
+from activities.model.sending import ModelReply, RequestMaterial, Sending
 from activities.model.tracing import Tracing
 from activities.model.transcript import Transcript, Transcripts, said_by
 from activities.model.understanding import Understood, functions_of, understood
@@ -35,7 +35,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.errors import BackstayError, Pruned, WorkerMisfit
 from backstay.frozen import Frozen
 from backstay.plans.review import PlanWork
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.task.decision import Decision, Perception, PlanVerdict
 from backstay.task.event import as_drafts
@@ -99,7 +99,7 @@ class Model(Activities):
         except Pruned as error:
             return error
 
-    async def _load(self, ask: calls.AskModel, target: Target) -> Loaded:
+    async def _load(self, ask: calls.AskModel, target: Target) -> RequestMaterial:
         await self.admit(ask)
         # Servers that are starting are waited for where the answer depends on which there are.
         catalog = await self.catalog(ask, ask.user_id, patience_s=PATIENCE_S if ask.perception else 0)
@@ -113,13 +113,17 @@ class Model(Activities):
         if ask.purpose == "step":
             read = self.store.blobs.of(ask.run).unseal
             media = await shown_in(transcript.items, target.sight, self.fitting, read)
-        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside, media, results)
+        return RequestMaterial(
+            transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside, media, results
+        )
 
     async def _results(self, run: str, work: PlanWork) -> dict[int, str]:
         """Return what the steps of a plan brought, as a model is shown it."""
         return {place: canonical(await self.records.digest(run, ref)) for place, ref in work.results.items()}
 
-    async def _decision(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> Decision:
+    async def _decision(
+        self, ask: calls.AskModel, loaded: RequestMaterial, target: Target, sent: ModelReply
+    ) -> Decision:
         completion, worst = sent.completion, sent.worst
         usage = _priced(completion, target.price, worst)
         billed = Decision(context=ask.context, usage=usage, worst_case_micro=worst)
@@ -185,7 +189,9 @@ class Model(Activities):
         except ValueError:
             return "the answer is not a JSON object"
 
-    async def _parse(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> CompletionParser:
+    async def _parse(
+        self, ask: calls.AskModel, loaded: RequestMaterial, target: Target, sent: ModelReply
+    ) -> CompletionParser:
         transcript, catalog, completion = loaded.transcript, loaded.catalog, sent.completion
         offered = self.resources.definitions.offered
         known: Any = {"way": sent.way, "step": ask.step, "transcript": transcript, "by": target.by}
@@ -228,7 +234,7 @@ class Model(Activities):
         ask: calls.AskModel,
         transcript: Transcript,
         target: Target,
-        sent: Sent,
+        sent: ModelReply,
         *,
         found: Understood,
         parser: CompletionParser,
@@ -254,7 +260,7 @@ class Model(Activities):
 
     async def _sources(
         self, ask: calls.AskModel, transcript: Transcript, tool: Tool, arguments: dict[str, Any]
-    ) -> Sources | None:
+    ) -> ArgumentSources | None:
         """Return where the arguments of a call came from, where somebody needs to know."""
         if not (ask.sources if tool.effectful else tool.egress):
             return None
@@ -290,15 +296,15 @@ def _asked_again(transcript: Transcript) -> int:
     return sum(1 for _ in takewhile(bool, ended))
 
 
-def _beside(completion: Completion, found: Understood, parser: CompletionParser) -> Beside:
+def _beside(completion: Completion, found: Understood, parser: CompletionParser) -> MessageExtras:
     """Return what was beside the message that is kept; nothing where its calls are not those that came."""
     beside = completion.beside
     if len(parser.items[0].get("calls", ())) == len(beside.calls) and found.message is completion.message:
         return beside
-    return Beside() if beside.calls else Beside(beside.message)
+    return MessageExtras() if beside.calls else MessageExtras(beside.message)
 
 
-def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:
+def _priced(completion: Completion, price: TokenPrice | None, worst: int) -> ModelUsage:
     """Return the usage with its cost; an endpoint that does not say what it used is charged the most it can cost."""
     usage = completion.usage
     cost = 0 if price is None else price.micro(usage) if completion.reported else worst

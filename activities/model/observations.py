@@ -41,7 +41,7 @@ log = structlog.get_logger("backstay.model")
 
 
 @dataclass
-class Observed:
+class ModelObservation:
     """Hold what is known of one model."""
 
     calls_functions: bool = False
@@ -67,13 +67,13 @@ class Observations:
         """Know nothing; a lesson that an operator tells the workers to forget is forgotten."""
         self._clock = clock
         self.forgotten = forgotten or ForgottenModels()
-        self._models: OrderedDict[str, Observed] = OrderedDict()
+        self._models: OrderedDict[str, ModelObservation] = OrderedDict()
 
-    def of(self, model: str) -> Observed:
+    def of(self, model: str) -> ModelObservation:
         """Return what is known of a model."""
         seen = self._models.get(model)
         if seen is None or seen.since <= self.forgotten.at(model):
-            self._models[model] = Observed(since=self.forgotten.clock())
+            self._models[model] = ModelObservation(since=self.forgotten.clock())
         self._models.move_to_end(model)
         while len(self._models) > MOST_MODELS:
             self._models.popitem(last=False)

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from activities.endpoints.endpoints import Target
-from activities.model.message import OWN, Beside
+from activities.model.message import OWN, MessageExtras
 from activities.model.transcript import Item, Transcripts
 from activities.payloads import apart
 from activities.records import Records
@@ -35,9 +35,11 @@ class Opaque:
 
     records: Records
     transcripts: Transcripts
-    recent: OrderedDict[tuple[str, str], Beside] = field(default_factory=OrderedDict[tuple[str, str], Beside])
+    recent: OrderedDict[tuple[str, str], MessageExtras] = field(
+        default_factory=OrderedDict[tuple[str, str], MessageExtras]
+    )
 
-    async def keep(self, run: str, target: Target, beside: Beside) -> dict[str, Any]:
+    async def keep(self, run: str, target: Target, beside: MessageExtras) -> dict[str, Any]:
         """Seal it; return what the item of the message says of it, or why nothing was kept."""
         if not beside:
             return {}
@@ -53,19 +55,19 @@ class Opaque:
         self._keep(run, ref, beside)
         return {FIELD: {"ref": ref, "of": maker(target), "bytes": size}}
 
-    async def of(self, run: str, target: Target, items: Iterable[Item]) -> dict[str, Beside]:
+    async def of(self, run: str, target: Target, items: Iterable[Item]) -> dict[str, MessageExtras]:
         """Return what was beside messages that this very model has written, by ref."""
         own = maker(target)
         refs = [item[FIELD]["ref"] for item in items if item.get(FIELD, {}).get("of") == own]
         found = {ref: await self._read(run, ref) for ref in refs}
         return {ref: beside for ref, beside in found.items() if beside is not None}
 
-    async def _read(self, run: str, ref: str) -> Beside | None:
+    async def _read(self, run: str, ref: str) -> MessageExtras | None:
         if (known := self.recent.get((run, ref))) is not None:
             self.recent.move_to_end((run, ref))
             return known
         try:
-            beside = Beside.read(await self.records.store.blobs.of(run).unseal_json(ref))
+            beside = MessageExtras.read(await self.records.store.blobs.of(run).unseal_json(ref))
         except (Missing, Pruned, WorkerMisfit) as error:
             # The plain form says what is to be said; the endpoint tells if it wants more.
             log.warning("model.opaque_lost", reason=str(error))
@@ -73,7 +75,7 @@ class Opaque:
         self._keep(run, ref, beside)
         return beside
 
-    def _keep(self, run: str, ref: str, beside: Beside) -> None:
+    def _keep(self, run: str, ref: str, beside: MessageExtras) -> None:
         self.recent[run, ref] = beside
         while len(self.recent) > _CACHED:
             self.recent.popitem(last=False)
@@ -96,7 +98,7 @@ def _looked_at(plain: dict[str, Any], redactor: Redactor, most: int) -> tuple[in
     return size, "" if redactor.without_known(plain) == plain else "it holds a known secret"
 
 
-def with_beside(message: dict[str, Any], beside: Beside) -> dict[str, Any]:
+def with_beside(message: dict[str, Any], beside: MessageExtras) -> dict[str, Any]:
     """Return a message with what was beside it; the engine's own words stay as they are."""
     found = {**_foreign(beside.message), **message}
     if "tool_calls" in message:

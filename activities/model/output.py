@@ -13,7 +13,7 @@ from backstay.errors import TaskInvalid
 from backstay.redaction.redactor import Redactor
 from store.blobs.shown import ShownBlobStore
 from toolbox.manifest.builder import masked
-from toolbox.schema import Bounds, compile_schema, fault_of, reference_fault
+from toolbox.schema import CheckBounds, compile_schema, fault_of, reference_fault
 
 CACHED = 64
 NAME = "output_schema"
@@ -21,7 +21,7 @@ ROOT = "output"
 _DEFINITIONS = ("$defs", "definitions")
 _AT = "#/properties/output"
 _FENCE = "```"
-_BOUNDS = Bounds(seconds=3.0, rules=float("inf"), faults=100)
+_BOUNDS = CheckBounds(seconds=3.0, rules=float("inf"), faults=100)
 """A value of a megabyte needs more rules than the arguments of a tool, and may be wrong in as many places."""
 
 

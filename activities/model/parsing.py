@@ -22,7 +22,7 @@ from backstay.digests.broken_up import put_together
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.strict_json import clean_text
 from backstay.task.decision import (
@@ -64,7 +64,7 @@ class CompletionParser:
 
     Without it no program is accepted.
     """
-    trace: Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]] | None = None
+    trace: Callable[[Tool, dict[str, Any]], Awaitable[ArgumentSources | None]] | None = None
     """Returns where the arguments of a call came from, where somebody needs to know."""
     wanted: WantedOutput | None = None
     """The value that the task wants; None when it wants none."""

@@ -6,7 +6,7 @@ from typing import Any
 from activities.tools.arguments import Arguments
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.plans.definition import PlanDefinition
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
 from backstay.task.plan import Plan, PlanStep, fill_in, references_in, refuse_large_steps
@@ -19,7 +19,7 @@ ALIASES = {"create_plan": PROPOSE}
 """Other names under which a model may call these functions."""
 PLANS = frozenset({PROPOSE, UPDATE, MARK, *ALIASES})
 _FIELDS = frozenset({"title", "summary", "steps", "continue_on_failure", "allowed_side_effects"})
-Trace = Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]]
+Trace = Callable[[Tool, dict[str, Any]], Awaitable[ArgumentSources | None]]
 
 
 def may_read(definition: Definition) -> bool:
@@ -47,7 +47,7 @@ class PlanParser:
         if name == UPDATE and not (isinstance(parent, str) and parent):
             raise ArgumentsInvalid("plan_id: required; name the plan that this one amends")
         plans: list[Plan] = []
-        sources: list[tuple[Sources | None, ...]] = []
+        sources: list[tuple[ArgumentSources | None, ...]] = []
         for where, proposed_plan in (("plan", given.get("plan")), *_named(alternatives)):
             plan, traced = await self._plan(where, proposed_plan)
             plans.append(plan)
@@ -64,7 +64,7 @@ class PlanParser:
         proposed = ProposePlan(call_id=call_id, plans=(plan,))
         return proposed.model_copy(update={"sources": (sources,)}) if any(sources) else proposed
 
-    async def _plan(self, where: str, given: Any) -> tuple[Plan, tuple[Sources | None, ...]]:
+    async def _plan(self, where: str, given: Any) -> tuple[Plan, tuple[ArgumentSources | None, ...]]:
         if not isinstance(given, dict):
             raise ArgumentsInvalid(f"{where}: required; an object with `title` and `steps`")
         unknown = given.keys() - _FIELDS
@@ -78,14 +78,14 @@ class PlanParser:
 
     async def _folded(
         self, where: str, plan: Plan, given: dict[str, Any] | None = None
-    ) -> tuple[Plan, tuple[Sources | None, ...]]:
+    ) -> tuple[Plan, tuple[ArgumentSources | None, ...]]:
         """Return a plan with its steps folded, filled with an input if any, and where their arguments come from."""
         if len(plan.steps) > self.most_steps:
             raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
         if given is not None:
             refuse_large_steps([step.arguments for step in plan.steps], given)
         steps: list[PlanStep] = []
-        sources: list[Sources | None] = []
+        sources: list[ArgumentSources | None] = []
         for index, step in enumerate(plan.steps):
             filled = {} if given is None else {"arguments": fill_in(step.arguments, given)}
             folded, traced = await self._step(f"{where}.steps.{index}", step.model_copy(update=filled))
@@ -93,7 +93,7 @@ class PlanParser:
             sources.append(traced)
         return plan.model_copy(update={"steps": tuple(steps)}), tuple(sources)
 
-    async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, Sources | None]:
+    async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, ArgumentSources | None]:
         definition = self.catalog.by_function.get(step.tool) or self.catalog.definitions.get(step.tool)
         if step.tool == DELEGATE:
             raise ArgumentsInvalid(f"{where}.tool: {ONLY_MODELS_DELEGATE}")

@@ -15,7 +15,7 @@ _LEAST = {"responses": 16}
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """Hold what one token has shown."""
 
     refused: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Probed:
     answered: bool = True
 
 
-async def probe(target: Target, learned: LearnedDialects, *, within_s: float) -> Probed:
+async def probe(target: Target, learned: LearnedDialects, *, within_s: float) -> ProbeResult:
     """Ask for one token, in another form where one is refused; a change that helped is remembered.
 
     Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:
@@ -46,8 +46,8 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
             refused.append(str(error))
             if lessons.learns(error.refusal, request):
                 continue
-            return Probed(tuple(refused), answered=False)
+            return ProbeResult(tuple(refused), answered=False)
         lesson = lessons.dialect.lesson(begun)
         if lesson:
             learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), f"; {refused[-1]}")
-        return Probed(tuple(refused), told(lesson))
+        return ProbeResult(tuple(refused), told(lesson))

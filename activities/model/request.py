@@ -13,9 +13,9 @@ from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
 
 from activities.endpoints.endpoints import Target
-from activities.media.parts import Shown
+from activities.media.parts import MediaParts
 from activities.model.functions import functions_for
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from activities.model.observations import Way
 from activities.model.opaque import FIELD, with_beside
 from activities.model.transcript import Item, Transcript
@@ -72,14 +72,14 @@ _LISTS = frozenset({"entities", "tags", "selected_servers"})
 _OWN_WORDS = frozenset({"system", "task", "message", "said", "tools"})
 _REF = re.compile(r'"(?:storage_)?ref":"[0-9a-f]{40}"')
 Message = dict[str, Any]
-_NOTHING: Mapping[str, Beside] = {}
+_NOTHING: Mapping[str, MessageExtras] = {}
 
 
 def messages_of(
     items: Sequence[Item],
     system_role: str,
-    beside: Mapping[str, Beside] = _NOTHING,
-    media: Shown | None = None,
+    beside: Mapping[str, MessageExtras] = _NOTHING,
+    media: MediaParts | None = None,
 ) -> list[Message]:
     """Return the messages that native function calling expects, with what was beside them, by ref.
 
@@ -140,9 +140,9 @@ def request_for(
     way: Way,
     offered: Mapping[str, PlanDefinition],
     finish: dict[str, Any] | None = None,
-    beside: Mapping[str, Beside] = _NOTHING,
+    beside: Mapping[str, MessageExtras] = _NOTHING,
     results: Mapping[int, str] = MappingProxyType({}),
-    media: Shown | None = None,
+    media: MediaParts | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
@@ -169,7 +169,7 @@ def request_for(
     return request | _json_answer(messages, functions, role, way), dropped
 
 
-def _trimmed(transcript: Transcript, beside: Mapping[str, Beside], cap_tokens: int) -> tuple[list[Item], int]:
+def _trimmed(transcript: Transcript, beside: Mapping[str, MessageExtras], cap_tokens: int) -> tuple[list[Item], int]:
     """Return the items that there is room for, and how many were left out."""
     sent = [*map(partial(_with_own, beside), transcript.items)]
     more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
@@ -204,7 +204,7 @@ def _left(ask: AskModel) -> Message:
     return {"role": "user", "content": break_up(f"Left: {ask.budget}.{progress}")}
 
 
-def _with_own(beside: Mapping[str, Beside], item: Item) -> Item:
+def _with_own(beside: Mapping[str, MessageExtras], item: Item) -> Item:
     """Return an item, marked where it is sent with what was beside it: then that has to have room as well."""
     if FIELD not in item or item[FIELD]["ref"] not in beside:
         return item

@@ -8,14 +8,14 @@ from typing import Any
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Endpoints, Target, names_at
 from activities.endpoints.pausing import Pausing
-from activities.media.parts import NOTHING, Shown
+from activities.media.parts import NOTHING, MediaParts
 from activities.model.bills import Bills
 from activities.model.completion import (
+    ApiRequest,
     ChatRequest,
     Completion,
     ContextTooLong,
-    Post,
-    Request,
+    HttpPost,
     RequestRefused,
     TooManyRequests,
     complete,
@@ -26,7 +26,7 @@ from activities.model.completion import (
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
 from activities.model.learning import EFFORT, GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from activities.model.observations import Observations, Way
 from activities.model.opaque import maker, masked
 from activities.model.output import WantedOutput
@@ -35,7 +35,7 @@ from activities.model.request import request_for
 from activities.model.shaping import LIMIT, shaped
 from activities.model.streaming import STREAMED, open_telling
 from activities.model.transcript import Transcript
-from activities.records import Held
+from activities.records import RunHandles
 from activities.resources import Resources
 from backstay import calls
 from backstay.canonical import canonical
@@ -54,23 +54,23 @@ _OF_WAYS = frozenset({"", "no_functions", "no_schema"})
 
 
 @dataclass(frozen=True)
-class Loaded:
+class RequestMaterial:
     """Hold what a request is made of."""
 
     transcript: Transcript
     catalog: Catalog
-    held: Held
+    held: RunHandles
     wanted: WantedOutput | None
-    beside: dict[str, Beside]
+    beside: dict[str, MessageExtras]
     """What was beside the messages of the model that is asked, by ref."""
-    media: Shown = NOTHING
+    media: MediaParts = NOTHING
     """What the model is shown of the pictures and PDFs of the run."""
     results: dict[int, str] = field(default_factory=dict[int, str])
     """What the steps of a plan brought, where its work is to be looked at."""
 
 
 @dataclass(frozen=True)
-class Sent:
+class ModelReply:
     """Hold what came back, and how it was asked for."""
 
     completion: Completion
@@ -114,14 +114,14 @@ class _Trial:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _ReadyRequest:
     """Hold a request that is ready to be sent."""
 
     request: dict[str, Any]
     """In the engine's own form."""
-    written: Request
+    written: ApiRequest
     """In the form of its endpoint."""
-    post: Post
+    post: HttpPost
     size: int
     """In bytes of Chat Completions, by which tokens are told beforehand."""
     media_tokens: int
@@ -146,7 +146,7 @@ class Sending:
         self.forgotten = observations.forgotten
         load_natives(resources.endpoints)
 
-    async def send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
+    async def send(self, ask: calls.AskModel, loaded: RequestMaterial, target: Target) -> ModelReply:
         """Send once; only what was refused, and so not billed, is sent again: shorter, or in another form."""
         trial = self._trial(ask, loaded, target)
         while True:
@@ -170,13 +170,13 @@ class Sending:
             news = trial.dialect.lesson(trial.begun)
             ways = tuple(trial.refused)
             known: Any = {"lesson": lesson, "news": news, "lesson_at": self._learned_at(trial)}
-            return Sent(completion, prepared.worst, trial.ways[0], ways, prepared.dropped, **known)
+            return ModelReply(completion, prepared.worst, trial.ways[0], ways, prepared.dropped, **known)
 
     def _learned_at(self, trial: _Trial) -> float:
         known = (trial.begun_at, self.learned.at(trial.target))
         return min((at for at in known if at is not None), default=self.forgotten.clock())
 
-    def _trial(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> _Trial:
+    def _trial(self, ask: calls.AskModel, loaded: RequestMaterial, target: Target) -> _Trial:
         known = self._given(target).taught(self.learned.of(target))
         own = maker(target)
         kept = (item.get("dialect") for item in reversed(loaded.transcript.items) if item["kind"] == "said")
@@ -195,12 +195,12 @@ class Sending:
         """Return how an endpoint is spoken to before anything was learned."""
         return dialect_of(target)
 
-    def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
+    def _ways(self, ask: calls.AskModel, loaded: RequestMaterial, target: Target) -> list[Way]:
         if ask.closing:
             return ["free"]
         return self.observations.ways(target, loaded.transcript, perceives=ask.purpose in {"perception", "review"})
 
-    async def _prepared(self, ask: calls.AskModel, loaded: Loaded, trial: _Trial) -> _Prepared:
+    async def _prepared(self, ask: calls.AskModel, loaded: RequestMaterial, trial: _Trial) -> _ReadyRequest:
         target, dialect, held = trial.target, trial.dialect, loaded.held
         if dialect.context_tokens is not None:
             room = min(dialect.context_tokens, target.context_tokens or dialect.context_tokens)
@@ -226,10 +226,10 @@ class Sending:
         if ask.micro is not None and worst > ask.micro:
             raise _too_small(worst, self.bills.why(key))
         written_whole = with_media(form, loaded.media) if seen else form
-        return _Prepared(clean, written_whole, written_whole.whole(), size, seen, honest, worst, dropped, key)
+        return _ReadyRequest(clean, written_whole, written_whole.whole(), size, seen, honest, worst, dropped, key)
 
     def _request(
-        self, ask: calls.AskModel, loaded: Loaded, target: Target, trial: _Trial
+        self, ask: calls.AskModel, loaded: RequestMaterial, target: Target, trial: _Trial
     ) -> tuple[dict[str, Any], int]:
         finish = loaded.wanted.function() if loaded.wanted else None
         options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
@@ -241,7 +241,7 @@ class Sending:
         return request, dropped
 
     def _within_tokens(
-        self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect, media: Shown
+        self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect, media: MediaParts
     ) -> tuple[dict[str, Any], dict[str, Any], bytes]:
         """Return the request with no longer an answer than the token limit holds beside it, shaped and written.
 
@@ -263,7 +263,9 @@ class Sending:
         asked = shaped(request, dialect)
         return request, asked, written(asked)
 
-    async def _completed(self, ask: calls.AskModel, held: Held, prepared: _Prepared, trial: _Trial) -> Completion:
+    async def _completed(
+        self, ask: calls.AskModel, held: RunHandles, prepared: _ReadyRequest, trial: _Trial
+    ) -> Completion:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
         target, way = trial.target, trial.ways[0]
         trial.streamed = {}
@@ -296,7 +298,7 @@ class Sending:
             return completion
 
     async def _after(
-        self, error: RequestRefused, trial: _Trial, prepared: _Prepared, loaded: Loaded
+        self, error: RequestRefused, trial: _Trial, prepared: _ReadyRequest, loaded: RequestMaterial
     ) -> Completion | None:
         """Learn from a refusal; None where another form is to be sent, else what stands for an answer.
 
@@ -326,7 +328,7 @@ class Sending:
         first = trial.first or error
         raise await with_names(first, trial.target) if first.refusal.cause == "unknown_model" else first
 
-    def _as_json(self, trial: _Trial, loaded: Loaded, request: dict[str, Any]) -> bool:
+    def _as_json(self, trial: _Trial, loaded: RequestMaterial, request: dict[str, Any]) -> bool:
         """Ask for JSON where an endpoint takes the answers of tools in no form, though it took functions."""
         if trial.ways[0] != "functions" or all(message["role"] != "tool" for message in request["messages"]):
             return False
@@ -337,7 +339,7 @@ class Sending:
             trial.ways = ways
         return bool(ways)
 
-    def _in_next_way(self, trial: _Trial, loaded: Loaded, error: RequestRefused) -> bool:
+    def _in_next_way(self, trial: _Trial, loaded: RequestMaterial, error: RequestRefused) -> bool:
         way = trial.ways[0]
         if error.refusal.cause == "no_functions" and way == "functions" and len(trial.ways) == 1:
             # It has taken functions before; a gateway may lead to another model now.
@@ -360,7 +362,7 @@ class Sending:
         trial.cap = min(trial.cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
         trial.halvings += 1
 
-    def _note(self, ask: calls.AskModel, trial: _Trial, prepared: _Prepared, completion: Completion) -> None:
+    def _note(self, ask: calls.AskModel, trial: _Trial, prepared: _ReadyRequest, completion: Completion) -> None:
         """Remember what an answer has shown of its endpoint."""
         for way in trial.refused:
             self.observations.note_refused(ask.model, way)
@@ -383,7 +385,7 @@ class Sending:
 
 async def request_in(
     target: Target, asked: dict[str, Any], content: bytes, redactor: Redactor | None = None
-) -> Request:
+) -> ApiRequest:
     """Return a request in the form of the API that its endpoint speaks; `content` is it as Chat Completions has it.
 
     A native one is written anew from all that is asked, so it is searched for known secrets by `redactor` once more.

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.model.transcript import DESCRIBED, HITS, PROGRAM, RECALLED, Said, Transcript
+from activities.model.transcript import DESCRIBED, HITS, PROGRAM, RECALLED, Transcript, Utterance
 from activities.payloads import ASKED, apart, echo_of, vouches
 from activities.records import Records
 from backstay.provenance.echo import MOST, UNKNOWN, Echo
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, doubted
 from backstay.stored_texts import holds_stored_text
@@ -21,12 +21,12 @@ KEPT_BYTES = 128 << 20
 
 
 @dataclass
-class _Traced:
+class _RunIndex:
     """Hold the index of one run, and how much of its transcript it covers."""
 
-    index: Index = field(default_factory=lambda: Index(whole=True))
+    index: MarkIndex = field(default_factory=lambda: MarkIndex(whole=True))
     before: str = ""
-    covered: tuple[Said, ...] = ()
+    covered: tuple[Utterance, ...] = ()
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -36,29 +36,29 @@ class Tracing:
     def __init__(self, records: Records) -> None:
         """Begin with none."""
         self.records = records
-        self._kept: OrderedDict[str, _Traced] = OrderedDict()
+        self._kept: OrderedDict[str, _RunIndex] = OrderedDict()
 
     async def lookup(self, run: str, transcript: Transcript) -> Lookup:
         """Return how to find values in all that the model of a run was told up to here."""
-        traced = self._kept.setdefault(run, _Traced())
+        traced = self._kept.setdefault(run, _RunIndex())
         self._kept.move_to_end(run)
         async with traced.busy:
             if not await self._advance(run, traced, transcript):
-                fresh = _Traced(busy=traced.busy)
+                fresh = _RunIndex(busy=traced.busy)
                 await self._advance(run, fresh, transcript)
                 self._kept[run] = traced = fresh
         self._make_room()
         return Lookup(traced.index)
 
-    async def _advance(self, run: str, traced: _Traced, transcript: Transcript) -> bool:
+    async def _advance(self, run: str, traced: _RunIndex, transcript: Transcript) -> bool:
         """Cover the rest of a transcript; return False when the index covers what is not part of it."""
-        older: list[tuple[Said, ...]] = []
+        older: list[tuple[Utterance, ...]] = []
         before = transcript.before
         while before != traced.before:
             if not before:
                 return False
             piece = await self.records.store.blobs.of(run).get_json(before)
-            older.append(tuple(Said(*said) for said in piece["said"]))
+            older.append(tuple(Utterance(*said) for said in piece["said"]))
             before = piece["older"] or ""
         chain = [*reversed(older), transcript.said]
         if chain[0][: len(traced.covered)] != traced.covered:
@@ -69,7 +69,7 @@ class Tracing:
         traced.before, traced.covered = transcript.before, transcript.said
         return True
 
-    async def _add(self, run: str, index: Index, said: Said) -> None:
+    async def _add(self, run: str, index: MarkIndex, said: Utterance) -> None:
         if said.ref is None:
             index.add("!engine.run_program" if said.code == PROGRAM else said.code, said.text or "")
             return
@@ -100,7 +100,7 @@ class Tracing:
             size -= self._kept.popitem(last=False)[1].index.size
 
 
-def _add_recalled(index: Index, payload: Any, record: Mapping[str, Any]) -> None:
+def _add_recalled(index: MarkIndex, payload: Any, record: Mapping[str, Any]) -> None:
     """Add what was recalled, each item under its recorded source; a model's own words vouch for nothing."""
     items, codes = payload.get("items", ()), record.get("read") or ()
     asked: list[Any] = record.get(ASKED) or [None] * len(codes)

@@ -44,7 +44,7 @@ RECALLED = "!engine.recall"
 """What earlier runs have left: each item has a source of its own, which the stored answer names."""
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """Hold whose words the model was told: a source's code, and the stored result or the text itself."""
 
     code: str
@@ -69,10 +69,10 @@ class Transcript:
     forgotten: int = 0
     """How many of the oldest items are cut or gone for good: no model could be shown them any more."""
 
-    said: tuple[Said, ...] = ()
+    said: tuple[Utterance, ...] = ()
     """Whose words the model was told, all of them: a value is known again long after its answer was cut."""
 
-    unstored_said: tuple[Said, ...] = ()
+    unstored_said: tuple[Utterance, ...] = ()
 
     before: str = ""
     """Ref of a stored list of the messages before these."""
@@ -96,7 +96,7 @@ class Transcript:
         answered = {item.get("call_id") for item in self.items[last + 1 :]}
         return [call["id"] for call in self.items[last].get("calls", ()) if call["id"] not in answered]
 
-    def with_items(self, more: Iterable[Item], said: Iterable[Said] = ()) -> "Transcript":
+    def with_items(self, more: Iterable[Item], said: Iterable[Utterance] = ()) -> "Transcript":
         """Return the transcript with items that are not stored yet, and whose words they are."""
         more, said = tuple(more), tuple(said)
         return replace(
@@ -174,12 +174,12 @@ class Transcripts:
         """Return the bytes of a transcript that a model is shown at most."""
         return int(self.context_tokens * BYTES_PER_TOKEN)
 
-    async def begin(self, run: str, items: list[Item], said: Iterable[Said] = ()) -> str:
+    async def begin(self, run: str, items: list[Item], said: Iterable[Utterance] = ()) -> str:
         """Store the first piece and return its ref."""
         return (await self.extend(run, Transcript("", ()).with_items((), said), items)).ref
 
     async def follow(
-        self, run: str, earlier: str, items: list[Item], said: Iterable[Said], *, unproven: bool = False
+        self, run: str, earlier: str, items: list[Item], said: Iterable[Utterance], *, unproven: bool = False
     ) -> str:
         """Store the first piece of a run that follows another one, whose transcript stays where it is.
 
@@ -198,7 +198,7 @@ class Transcripts:
         piece = {"items": [*shown.items, *own], "forgotten": shown.forgotten, "said": said}
         return await blobs.put_json({"older": None, "before": await blobs.put_json(listed), **piece})
 
-    async def inherit(self, run: str, above: str, items: list[Item], said: Iterable[Said]) -> str:
+    async def inherit(self, run: str, above: str, items: list[Item], said: Iterable[Utterance]) -> str:
         """Store the first piece of a sub-run.
 
         Its model is shown nothing of what that above it was told, but what it is told from there is known for whose
@@ -216,16 +216,16 @@ class Transcripts:
             piece = await self.records.store.blobs.of(run).get_json(older)
             if piece.get("above"):
                 break
-            found += [Said(*said) for said in piece["said"]]
+            found += [Utterance(*said) for said in piece["said"]]
             older = piece["older"]
         return [said.code for said in found]
 
-    async def told_in(self, run: str, transcript: Transcript) -> list[Said]:
+    async def told_in(self, run: str, transcript: Transcript) -> list[Utterance]:
         """Return whose words the model was told from the beginning."""
         found, older = list(transcript.said), transcript.before
         while older:
             piece = await self.records.store.blobs.of(run).get_json(older)
-            found = [*(Said(*said) for said in piece["said"]), *found]
+            found = [*(Utterance(*said) for said in piece["said"]), *found]
             older = piece["older"]
         return found
 
@@ -249,7 +249,7 @@ class Transcripts:
             if "system" in piece:
                 items = [*piece["system"], *as_earlier(items)]
             items += piece["items"]
-            told += [Said(*said) for said in piece.get("said", ())]
+            told += [Utterance(*said) for said in piece.get("said", ())]
         whole = replace(known, ref=ref, items=tuple(items), weight=weigh(items), said=tuple(told))
         return self._kept(run, replace(whole, pieces=known.pieces + len(pieces)))
 
@@ -390,7 +390,7 @@ def _left_out(added: ContextItem, item: Item) -> Item | None:
     return {**item, "text": canonical({"left_out": how, "ref": added.ref} | beside)}
 
 
-def _doubted(said: Said) -> Said:
+def _doubted(said: Utterance) -> Utterance:
     """Return whose words these are when nobody has proved to be the person."""
     return said._replace(code="!person") if said.code == "person" else said
 
@@ -402,22 +402,22 @@ def source_of_tool(tool: Tool, ref: str | None = None) -> Source:
 
 def said_by(
     transcript: Transcript, append: Iterable[ContextItem], items: Iterable[Mapping[str, Any]], catalog: Catalog
-) -> list[Said]:
+) -> list[Utterance]:
     """Return whose words the model is told with what the workflow appends."""
     called = {call["id"]: call["function"] for item in transcript.items for call in item.get("calls", ())}
     known = {said.ref for said in transcript.said}
-    found: list[Said | None] = []
+    found: list[Utterance | None] = []
     for added, item in zip(append, items, strict=True):
         bare, answers = _apart(item, catalog) if added.with_steps else (item, [])
         found += [*answers, _said(added, bare, called, known, catalog)]
     return [said for said in found if said is not None]
 
 
-def _apart(item: Mapping[str, Any], catalog: Catalog) -> tuple[Mapping[str, Any], list[Said]]:
+def _apart(item: Mapping[str, Any], catalog: Catalog) -> tuple[Mapping[str, Any], list[Utterance]]:
     """Return what is told of a plan without the answers of its steps, and whose words these are."""
     told = json.loads(item["text"])
     bare = told | {"steps": [{name: said for name, said in step.items() if name != "data"} for step in told["steps"]]}
-    answers = [Said(source_of_tool(_tool(name, catalog), ref).code, ref) for name, ref in item["answers"]]
+    answers = [Utterance(source_of_tool(_tool(name, catalog), ref).code, ref) for name, ref in item["answers"]]
     return {**item, "text": canonical(bare)}, answers
 
 
@@ -432,17 +432,17 @@ def _said(
     called: Mapping[str, Mapping[str, str]],
     known: AbstractSet[str | None],
     catalog: Catalog,
-) -> Said | None:
+) -> Utterance | None:
     text = str(item.get("text", ""))
     if added.kind == "tools":
         found = (catalog.definitions.get(name) for name in item.get("tools", ()))
         trusted = all(definition is not None and definition.trusted for definition in found)
-        return Said(DESCRIBED if trusted else HITS, added.ref)
+        return Utterance(DESCRIBED if trusted else HITS, added.ref)
     if added.kind == "message":
-        return Said("!person" if added.unverified else "person", None, text)
+        return Utterance("!person" if added.unverified else "person", None, text)
     if added.kind != "answer":
         # The engine's own words may quote a tool or a person.
-        return Said("!engine.told", None, text)
+        return Utterance("!engine.told", None, text)
     function = called.get(added.call_id or "", {})
     name = function.get("name", "")
     if name in NAMES:
@@ -450,19 +450,21 @@ def _said(
     tool = _tool(name, catalog)
     if added.ref is None:
         # An error, of the tool or of the engine, may quote anything.
-        return Said(Source(kind="tool", tool=tool.name, content="others").code, None, text)
-    return Said(source_of_tool(tool, added.ref).code, added.ref)
+        return Utterance(Source(kind="tool", tool=tool.name, content="others").code, None, text)
+    return Utterance(source_of_tool(tool, added.ref).code, added.ref)
 
 
-def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: AbstractSet[str | None]) -> Said | None:
+def _built_in(
+    name: str, added: ContextItem, text: str, arguments: str, known: AbstractSet[str | None]
+) -> Utterance | None:
     """Return whose words the answer of one of the engine's own functions is."""
     if name == "ask_person":
         # Without an answer it is an error, which may quote the question.
         unverified = added.unverified or not text.startswith('{"answer":')
-        return Said("!person" if unverified else "person", None, text)
+        return Utterance("!person" if unverified else "person", None, text)
     if name in {"run_program", "delegate"}:
-        return Said(PROGRAM, added.ref, None if added.ref else text, arguments)
+        return Utterance(PROGRAM, added.ref, None if added.ref else text, arguments)
     if name == "read_result" and any(ref and ref in arguments for ref in known):
         # A value that is read again was told when it was first answered.
         return None
-    return Said(f"!engine.{name}", added.ref, None if added.ref else text)
+    return Utterance(f"!engine.{name}", added.ref, None if added.ref else text)

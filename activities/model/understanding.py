@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from activities.model.disguise import Written, calls_asked_for, calls_written_down
+from activities.model.disguise import WrittenCalls, calls_asked_for, calls_written_down
 from activities.model.ends import End, end_of, ends_with_calls
 from activities.model.functions import BUILT_IN, MEMORY, NAMES, PLANNING, READING
 from activities.model.observations import Form, Way
@@ -77,7 +77,7 @@ def understood(
     return Understood(message, "disguised")
 
 
-def _with_calls(written: Written, prefix: str) -> dict[str, Any]:
+def _with_calls(written: WrittenCalls, prefix: str) -> dict[str, Any]:
     calls = [{**call, "id": f"{prefix}-{index}"} for index, call in enumerate(written.calls)]
     return {"content": None, "tool_calls": calls}
 
@@ -91,6 +91,6 @@ def _calls(transcript: Transcript, by: str | None) -> bool:
     )
 
 
-def _was_read(written: Written, transcript: Transcript) -> bool:
+def _was_read(written: WrittenCalls, transcript: Transcript) -> bool:
     """Return whether the text of a call may come from what the model was shown."""
     return may_be_quoted(written.calls, transcript.items, forgotten=transcript.forgotten)

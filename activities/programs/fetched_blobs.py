@@ -12,7 +12,7 @@ from activities.programs.payload_calls import (
     DescribeStore,
     KeepPayloads,
     PayloadPart,
-    Payloads,
+    PayloadsAnswer,
     ReadPayloads,
     describe_store,
     keep_payloads,
@@ -112,7 +112,7 @@ class FetchedBlobs(ShownBlobs):
             self._recent.put((self._run, name), data)
         return found
 
-    async def _asked(self, refs: Sequence[str], offset: int) -> Payloads:
+    async def _asked(self, refs: Sequence[str], offset: int) -> PayloadsAnswer:
         ask = ReadPayloads(run=self._run, store=self._store, names=tuple(refs), offset=offset)
         return await self._runs_role.ask(read_payloads, ask)
 

@@ -49,7 +49,7 @@ class ReadPayloads(OfRun):
     """How much of the first one was read already, in bytes."""
 
 
-class Payloads(Message):
+class PayloadsAnswer(Message):
     """Answer with as many payloads as there is room for, in their order; the last one may be a part.
 
     The values that are read next after one of them come along, as long as there is room.
@@ -73,7 +73,7 @@ async def describe_store(ask: DescribeStore) -> StoreDescription:
 
 
 @activity.defn
-async def read_payloads(ask: ReadPayloads) -> Payloads:
+async def read_payloads(ask: ReadPayloads) -> PayloadsAnswer:
     """Return payloads of a run that may be shown."""
     raise NotImplementedError
 

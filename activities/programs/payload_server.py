@@ -9,7 +9,7 @@ from activities.programs.payload_calls import (
     DescribeStore,
     KeepPayloads,
     PayloadPart,
-    Payloads,
+    PayloadsAnswer,
     ReadPayloads,
     StoreDescription,
     describe_store,
@@ -36,7 +36,7 @@ class PayloadServer(Activities):
         )
 
     @implements(read_payloads)
-    async def read_payloads(self, ask: ReadPayloads) -> Payloads:
+    async def read_payloads(self, ask: ReadPayloads) -> PayloadsAnswer:
         """Return as many of the payloads as there is room for."""
         self.store.check(ask.store)
         blobs, waiting = self.store.blobs.of(ask.run), list(ask.names)
@@ -54,7 +54,7 @@ class PayloadServer(Activities):
             room, offset = room - len(data), 0
             if room > 0 and len(data) == size:
                 waiting += _read_next(data)
-        return Payloads(parts=tuple(parts), absent=tuple(absent))
+        return PayloadsAnswer(parts=tuple(parts), absent=tuple(absent))
 
     @implements(keep_payloads)
     async def keep_payloads(self, ask: KeepPayloads) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.offloading import CALLS_BYTES, offload, refuse_unfit
-from activities.payloads import READ, Payloads, apart
+from activities.payloads import READ, PayloadRecords, apart
 from activities.programs.journals import Journal, Journals
 from activities.programs.tracing import ProgramTracing
 from activities.retrying import implements
@@ -23,7 +23,7 @@ from backstay.plans.rehearsal import tokens_in
 from backstay.policies.command_lists import CommandLists
 from backstay.profile import marker_of
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.redaction.redactor import Redactor
 from backstay.tools.program import Halt, Program, ProgramAnswer
 from backstay.tools.tool import Tool, ToolCall, tool_result
@@ -59,14 +59,14 @@ DIVERGED = "backstay_programs_diverged"
 LITERAL = "arguments: what looks like a secret cannot be passed; pass the handle that a tool's answer holds"
 
 
-class Programs:
+class ProgramActivities:
     """Implement `resume_program`, `verify_program` and `forget_program`."""
 
     def __init__(self, resources: SandboxResources) -> None:
         """Share the worker's jails."""
         self.resources = resources
         self.transient_s = resources.transient_s
-        self.payloads = Payloads(resources.blobs)
+        self.payloads = PayloadRecords(resources.blobs)
         self.journals = Journals(resources.blobs)
         self.tracing = ProgramTracing(self.payloads, self.journals)
         self._ended_live = 0
@@ -102,7 +102,7 @@ class Programs:
                 return await self._waiting(ask, program, halted, journal, image)
 
     @implements(calls.verify_program)
-    async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduced:
+    async def verify_program(self, ask: calls.VerifyProgram) -> calls.Reproduction:
         """Run a program again from its journal, and compare."""
         program = Program.model_validate(await self.resources.blobs.of(ask.run).get_json(ask.program))
         rounds = await self.journals.rounds(ask.run, ask.journal)
@@ -110,8 +110,8 @@ class Programs:
             await self.resources.sandbox.verify(ask.image, _first_frame(program), rounds, tools=program.tools.keys())
         except ProgramDiverged as error:
             activity.metric_meter().create_counter(DIVERGED, "Programs that did not end in the same way twice").add(1)
-            return calls.Reproduced(differs=str(error))
-        return calls.Reproduced()
+            return calls.Reproduction(differs=str(error))
+        return calls.Reproduction()
 
     @implements(calls.forget_program)
     async def forget_program(self, ask: calls.ForgetProgram) -> int:
@@ -265,7 +265,7 @@ def _misfit(validators: dict[str, Any], program: Program, call: ProgramCall) -> 
 
 def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:
     """Return the activities of the sandbox role."""
-    programs = Programs(resources)
+    programs = ProgramActivities(resources)
     return [programs.resume_program, programs.verify_program, programs.forget_program]
 
 
@@ -311,7 +311,7 @@ def _is_traced(program: Program, call: ProgramCall) -> bool:
     return tool is not None and (tool.effectful or tool.egress)
 
 
-async def _sources(lookup: Lookup, tool: Tool, arguments: dict[str, Any]) -> Sources:
+async def _sources(lookup: Lookup, tool: Tool, arguments: dict[str, Any]) -> ArgumentSources:
     return await apart(arguments, lambda: lookup.sources_of(arguments, tool=tool.name, egress=tool.egress))
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from activities.payloads import ASKED, Payloads, apart
+from activities.payloads import ASKED, PayloadRecords, apart
 from activities.programs.journals import Journal, Journals
 from backstay.errors import ArgumentsInvalid
 from backstay.provenance.echo import UNKNOWN, Echo
-from backstay.provenance.index import Index
+from backstay.provenance.index import MarkIndex
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, Source, is_others
 from backstay.provenance.targets import shape_of
@@ -37,10 +37,10 @@ def literals_of(source: str, lookup: Lookup) -> Literals:
 
 
 @dataclass
-class _Traced:
+class _ProgramIndex:
     """Hold the index of one program, and up to which round of its journal."""
 
-    index: Index
+    index: MarkIndex
     journal: str = ""
     read: dict[str, None] = field(default_factory=dict)
     """The codes of what it has read, as a program's own sources."""
@@ -51,11 +51,11 @@ class _Traced:
 class ProgramTracing:
     """Keep the indexes of the programs that this worker runs."""
 
-    def __init__(self, payloads: Payloads, journals: Journals) -> None:
+    def __init__(self, payloads: PayloadRecords, journals: Journals) -> None:
         """Read answers from the journals."""
         self.payloads = payloads
         self.journals = journals
-        self._kept: OrderedDict[str, _Traced] = OrderedDict()
+        self._kept: OrderedDict[str, _ProgramIndex] = OrderedDict()
 
     async def lookup(self, run: str, ref: str, program: Program, journal: Journal) -> Lookup:
         """Return how to find values in all that a program has read up to here."""
@@ -66,11 +66,11 @@ class ProgramTracing:
         """Return as what a program's own result counts: as computed from what it has read."""
         return _computed((await self._upto(run, ref, program, journal)).read)
 
-    async def _upto(self, run: str, ref: str, program: Program, journal: Journal) -> _Traced:
+    async def _upto(self, run: str, ref: str, program: Program, journal: Journal) -> _ProgramIndex:
         traced = self._kept.get(f"{run}/{ref}")
         new = None if traced is None else await self.journals.since(run, journal.ref, traced.journal)
         if traced is None or new is None:
-            traced, new = _Traced(_begun(program)), await self.journals.rounds(run, journal.ref)
+            traced, new = _ProgramIndex(_begun(program)), await self.journals.rounds(run, journal.ref)
         for done in new:
             await self._add(run, program, traced, done)
         traced.journal = journal.ref
@@ -80,7 +80,7 @@ class ProgramTracing:
             self._kept.popitem(last=False)
         return traced
 
-    async def _add(self, run: str, program: Program, traced: _Traced, done: Round) -> None:
+    async def _add(self, run: str, program: Program, traced: _ProgramIndex, done: Round) -> None:
         """Add the answers that a round began with, and note what it asks."""
         sent = json.loads(done.sent) if done.sent else {}
         for result in sent.get("results", ()):
@@ -110,14 +110,14 @@ class ProgramTracing:
         return Source(kind="tool", tool=name, content=content), arguments
 
 
-def _answered(index: Index, source: Source, arguments: Any, payload: Any) -> None:
+def _answered(index: MarkIndex, source: Source, arguments: Any, payload: Any) -> None:
     """Add an answer; for what it only repeats of the arguments of its call it does not vouch."""
     echo = Echo(arguments) if arguments and source.content == "own" else None
     index.add_answer(source.code, payload, echo)
 
 
-def _begun(program: Program) -> Index:
-    index = Index()
+def _begun(program: Program) -> MarkIndex:
+    index = MarkIndex()
     index.add(MODEL, program.source)
     for text, codes in program.literals:
         for code in codes:

@@ -8,7 +8,7 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.model.request import prompt
-from activities.model.transcript import Item, Said, Transcripts
+from activities.model.transcript import Item, Transcripts, Utterance
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.tools.outcomes import Outcomes
@@ -35,12 +35,12 @@ OTHERS = f"!{DELEGATE}"
 
 
 @dataclass(frozen=True)
-class Inherited:
+class Inheritance:
     """Hold what a sub-run has from the run that delegated to it."""
 
     subrun: Subrun
     row: RunRow
-    opened: calls.Opened
+    opened: calls.OpenedRun
 
     @property
     def runs(self) -> tuple[RunAbove, ...]:
@@ -60,7 +60,7 @@ class _Child(NamedTuple):
     is_open: bool = False
 
 
-class Delegating(Activities):
+class DelegationActivities(Activities):
     """Implement `begin_subruns` and `end_subruns`, and say what a run inherits that begins."""
 
     def __init__(self, resources: Resources, transcripts: Transcripts, outcomes: Outcomes) -> None:
@@ -69,7 +69,7 @@ class Delegating(Activities):
         self.transcripts = transcripts
         self.outcomes = outcomes
 
-    async def inherited(self, ask: calls.OpenRun) -> Inherited | None:
+    async def inherited(self, ask: calls.OpenRun) -> Inheritance | None:
         """Return what a run has from the one that delegated to it; None where none did.
 
         Only what the store says counts: a stranger may start a run under any name, with any task.
@@ -82,9 +82,9 @@ class Delegating(Activities):
         if subrun is None or row is None:
             return None
         row.require_not_pruned()
-        return Inherited(subrun, row, calls.Opened.model_validate(row.opened))
+        return Inheritance(subrun, row, calls.OpenedRun.model_validate(row.opened))
 
-    async def first_context(self, run: str, inherited: Inherited, items: list[Item], said: list[Said]) -> str:
+    async def first_context(self, run: str, inherited: Inheritance, items: list[Item], said: list[Utterance]) -> str:
         """Store how a sub-run begins; the words of its task are the model's, or whose they were where it read them."""
         told: Item = {"kind": "fact", "text": prompt("subrun")}
         by_model = [each._replace(code=MODEL) for each in said]
@@ -98,7 +98,7 @@ class Delegating(Activities):
         row = await self._row(ask.run)
         if row is None:
             raise StoreUnavailable(f"the beginning of {ask.run} is not recorded in this store")
-        opened = calls.Opened.model_validate(row.opened)
+        opened = calls.OpenedRun.model_validate(row.opened)
         limits = opened.policy.delegating
         try:
             wanted = [_wanted(ask, opened, each) for each in ask.subruns]
@@ -213,7 +213,7 @@ class Delegating(Activities):
         return True
 
 
-def _wanted(ask: calls.BeginSubruns, opened: calls.Opened, want: WantedSubrun) -> Subrun:
+def _wanted(ask: calls.BeginSubruns, opened: calls.OpenedRun, want: WantedSubrun) -> Subrun:
     """Return a sub-run that may be started; raises TaskInvalid and PolicyInvalid."""
     task, depth, most = Task.admit(want.task), len(opened.above) + 1, opened.policy.delegating.max_depth
     if depth > most:

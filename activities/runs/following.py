@@ -4,7 +4,7 @@ import structlog
 
 from activities.model.opaque import FIELD
 from activities.model.request import prompt
-from activities.model.transcript import Item, Said, Transcripts, said_by
+from activities.model.transcript import Item, Transcripts, Utterance, said_by
 from activities.resources import Activities, Resources
 from backstay import calls
 from backstay.approvals.deciding import restricts_anybody
@@ -57,7 +57,7 @@ class Following(Activities):
         await self.store.blobs.of(run).follow(followed.run)
 
     async def first_context(
-        self, run: str, followed: RunRow, items: list[Item], said: list[Said], *, proven: bool
+        self, run: str, followed: RunRow, items: list[Item], said: list[Utterance], *, proven: bool
     ) -> str:
         """Store how the run begins, after the context of the one that it follows; return the ref.
 
@@ -65,7 +65,7 @@ class Following(Activities):
         """
         told: Item = {"kind": "fact", "text": prompt("following", undone=await self._undone_since(followed))}
         place = next(place for place, item in enumerate(items) if item["kind"] == "task")
-        unproven = proven and not calls.Opened.model_validate(followed.opened).policy.vouches_by_name
+        unproven = proven and not calls.OpenedRun.model_validate(followed.opened).policy.vouches_by_name
         items = [*items[:place], told, *items[place:]]
         return await self.transcripts.follow(run, followed.context or "", items, said, unproven=unproven)
 
@@ -102,7 +102,7 @@ class Following(Activities):
         kept = (await self.records.write(ask.run, "result", _told(ask.result))).ref
         ended = canonical(await self.records.digest(ask.run, kept))
         last = {"kind": "note", "text": prompt("ended", ended=ended)}
-        transcript = transcript.with_items([*answers, last], [Said("!engine.result", kept)])
+        transcript = transcript.with_items([*answers, last], [Utterance("!engine.result", kept)])
         return (await self.transcripts.extend(ask.run, transcript, [])).ref
 
     async def _undone_since(self, followed: RunRow) -> list[str]:
@@ -120,7 +120,7 @@ class Following(Activities):
 
 def _as_strict_as(row: RunRow, policy: Policy) -> Policy:
     """Return a policy under which the rules of the followed run's own tasks hold, too; the operator's is today's."""
-    *own, _ = calls.Opened.model_validate(row.opened).policy.layers
+    *own, _ = calls.OpenedRun.model_validate(row.opened).policy.layers
     for layer in reversed([layer.model_copy(update={"floor": None}) for layer in own]):
         if layer not in [known.model_copy(update={"floor": None}) for known in policy.layers]:
             policy = layer.model_copy(update={"floor": policy})

@@ -52,7 +52,7 @@ class Notifications(Activities):
         return {"namespace": activity.info().namespace, "page": self.settings.url or ""}
 
     @implements(calls.check_proof)
-    async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:
+    async def check_proof(self, ask: calls.CheckProof) -> calls.ProofCheck:
         """Verify who decided, with the key that only workers and gateways hold, and use the proof up."""
         await self.begin(ask)
         binding = proof.Binding(
@@ -68,11 +68,11 @@ class Notifications(Activities):
         )
 
     @implements(calls.hide_secrets)
-    async def hide_secrets(self, ask: calls.HideSecrets) -> calls.Hidden:
+    async def hide_secrets(self, ask: calls.HideSecrets) -> calls.RedactedInput:
         """Return what a person typed with a handle for each secret, and remember what the handles stand for."""
         await self.begin(ask)
         redactor = await self.resources.redactor_of(ask.run)
         for field, names in ask.names.items():
             if any(redactor.secret_in(name) is not None for name in names):
-                return calls.Hidden(typed={}, refused=field)
-        return calls.Hidden(typed=(await self.records.show(ask.run, ask.typed, PERSON)).payload)
+                return calls.RedactedInput(typed={}, refused=field)
+        return calls.RedactedInput(typed=(await self.records.show(ask.run, ask.typed, PERSON)).payload)

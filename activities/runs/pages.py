@@ -25,7 +25,7 @@ FIRST_EVENTS = 50
 """A run that asks a model has asked it within this many events, or has not done anything yet."""
 
 
-class Told:
+class MessagePage:
     """Collect the messages of one page, step by step."""
 
     def __init__(self, records: Records, run: str, system_role: str, first: Iterable[Event]) -> None:
@@ -139,7 +139,7 @@ class Pages(Activities):
         row = await self.store.runs.get(workflow_id, workflow_run_id)
         first = await self.store.events.of_run(run, limit=FIRST_EVENTS)
         last = await self.store.events.last(run, below=FIRST_LATE)
-        told, at = Told(self.records, run, self.settings.system_role, first), after
+        told, at = MessagePage(self.records, run, self.settings.system_role, first), after
         if row is not None and not after:
             await told.add_first(row)
         while not told.full and (events := await self.store.events.of_run(run, after=at, limit=FIRST_EVENTS)):

@@ -3,9 +3,9 @@
 from typing import Any
 
 from activities.retrying import implements
-from activities.runs.remembering import Remembering
+from activities.runs.remembering import MemoryActivities
 from backstay import calls
-from backstay.memory.item import TOLD_CHARACTERS, Recalled
+from backstay.memory.item import TOLD_CHARACTERS, RecalledItem
 from backstay.provenance.source import doubted
 from backstay.redaction.handles import escape_lookalikes
 from backstay.tools.tool import ToolResult
@@ -17,7 +17,7 @@ _WHOLE_UNDER = 32_768
 NOTHING = "Nothing is remembered about this."
 
 
-class Recalling(Remembering):
+class Recalling(MemoryActivities):
     """Implement `recall`."""
 
     @implements(calls.recall)
@@ -52,6 +52,6 @@ def _reads(opened: dict[str, Any]) -> bool:
     return bool(opened.get("profile", {}).get("memory", {}).get("read"))
 
 
-def _code(recalled: Recalled) -> str:
+def _code(recalled: RecalledItem) -> str:
     """Return as whose words an item counts; a part of a table does not tell which of its fields vouch for what."""
     return doubted(recalled.item.source) if recalled.is_cut else recalled.item.source

@@ -17,7 +17,7 @@ from backstay.memory.item import UNKNOWN_SOURCE, MemoryItem, least_trusted, with
 from backstay.memory.words import MOST_INDEXED, MOST_READ, words_of
 from backstay.provenance.source import TASK_OF_OTHERS, Source
 from backstay.task.event import Event
-from store.memory.items import Remembered
+from store.memory.items import NewItem
 from store.runs.recollection import about_text, answer_text, call_text, output_text
 from store.runs.runs import RunRow
 
@@ -31,7 +31,7 @@ _WHOLE = frozenset({"plan", "program"})
 _log = structlog.get_logger("backstay.runs")
 
 
-class Remembering(Activities):
+class MemoryActivities(Activities):
     """Write the memory of users as their runs end."""
 
     def __init__(self, resources: Resources, transcripts: Transcripts) -> None:
@@ -51,7 +51,7 @@ class Remembering(Activities):
         workflow_id, _, workflow_run_id = run.rpartition("/")
         return await self.store.runs.get(workflow_id, workflow_run_id)
 
-    async def closed_before(self, run: str) -> calls.Closed | None:
+    async def closed_before(self, run: str) -> calls.ClosingFigures | None:
         """Return how a run ended of which something was forgotten since; a retry would write it down again."""
         row = await self.row(run)
         if row is None or row.result is None or not await self.store.forgetting.has_forgotten(run):
@@ -60,9 +60,9 @@ class Remembering(Activities):
             name: row.result.get(name)
             for name in ("ledger_head", "effects", "effects_ref", "events_total", "events_ref")
         }
-        return calls.Closed.model_validate(told)
+        return calls.ClosingFigures.model_validate(told)
 
-    async def of(self, ask: calls.CloseRun, events: Sequence[Event], result: Mapping[str, Any]) -> list[Remembered]:
+    async def of(self, ask: calls.CloseRun, events: Sequence[Event], result: Mapping[str, Any]) -> list[NewItem]:
         """Return what is to be remembered of a run that ends; nothing where that cannot be read.
 
         Raises StoreUnavailable.
@@ -82,7 +82,7 @@ class Remembering(Activities):
 
     async def _items(
         self, ask: calls.CloseRun, row: RunRow, owner: str, events: Sequence[Event], result: Mapping[str, Any]
-    ) -> list[Remembered]:
+    ) -> list[NewItem]:
         told = await self._sources(ask)
         every = [event for event in events if event.name in {"action.called", "action.failed"}]
         made, approved = every[-MOST_CALLS:], await self._approved(ask.run, events)
@@ -95,24 +95,24 @@ class Remembering(Activities):
             return MemoryItem.model_validate({**common, "n": n, "kind": kind, "at": at, **more})
 
         about = item(0, "run_metadata", row.opened_at, source=_of_task(row), written_by=_in(row, "started_by"))
-        found = [Remembered(about, words_of(about_text(ended)))]
+        found = [NewItem(about, words_of(about_text(ended)))]
         for event in made:
             tool, at = str(event.data.get("tool") or ""), _seconds(event, row)
             named = {"tool": tool, "approved_by": approved.get(event.n, "")}
             call = item(event.n, "tool_call", at, **named, **by_model)
             asked = words_of(call_text(event.data))
-            found.append(Remembered(call, asked))
+            found.append(NewItem(call, asked))
             if (ref := _ref(event)) and (words := await self._words(ask.run, ref)):
                 by_tool = {"ref": ref, "source": without_ref(told.get(ref, UNKNOWN_SOURCE)), "written_by": tool}
                 # The request tells what an answer is about.
                 words = list(dict.fromkeys([*asked, *words]))[:MOST_INDEXED]
-                found.append(Remembered(item(event.n, "tool_output", at, **named, **by_tool), words))
+                found.append(NewItem(item(event.n, "tool_output", at, **named, **by_tool), words))
         last = max((event.n for event in events), default=0) + 1
         latest = max(remembered.item.at for remembered in found)
         answer = item(
             last, "final_answer", latest, **by_model | ({"source": UNKNOWN_SOURCE} if _quotes(result) else {})
         )
-        return [*found, Remembered(answer, words_of(answer_text(ended.result or {})))]
+        return [*found, NewItem(answer, words_of(answer_text(ended.result or {})))]
 
     async def _approved(self, run: str, events: Sequence[Event]) -> dict[int, str]:
         """Return, for calls that change something, the person who let them go, where one was asked about them."""
@@ -165,7 +165,7 @@ def _in(row: RunRow, name: str) -> str:
 
 def _of_task(row: RunRow) -> str:
     """Return whose words say what a run is about."""
-    by_others = bool(row.opened) and calls.Opened.model_validate(row.opened).text_by_others
+    by_others = bool(row.opened) and calls.OpenedRun.model_validate(row.opened).text_by_others
     return TASK_OF_OTHERS if by_others else "task"
 
 

@@ -15,17 +15,17 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
 from activities.model.request import prompt, prompt_hash
-from activities.model.transcript import Said, Transcripts
+from activities.model.transcript import Transcripts, Utterance
 from activities.records import PERSON
 from activities.resources import Activities, Resources, jail_limits
 from activities.retrying import implements
 from activities.runs.accepting import obeyed_lines
 from activities.runs.attaching import attached
 from activities.runs.chosen import ChosenModels
-from activities.runs.delegating import Delegating, Inherited
+from activities.runs.delegating import DelegationActivities, Inheritance
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
-from activities.runs.remembering import Remembering
+from activities.runs.remembering import MemoryActivities
 from activities.tools.outcomes import Outcomes, shown
 from activities.tools.searches import Searches
 from backstay import calls
@@ -63,21 +63,21 @@ _TASK = "BackstayTask"
 _log = structlog.get_logger("backstay.runs")
 
 
-class Runs(Activities):
+class RunActivities(Activities):
     """Implement `open_run` and `close_run`."""
 
     def __init__(self, resources: Resources, transcripts: Transcripts, searches: Searches, outcomes: Outcomes) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
-        self.delegating = Delegating(resources, transcripts, outcomes)
+        self.delegating = DelegationActivities(resources, transcripts, outcomes)
         self.searches = searches
         self.transcripts = transcripts
         self.following = Following(resources, transcripts)
         self.notifications = Notifications(resources)
-        self.remembering = Remembering(resources, transcripts)
+        self.remembering = MemoryActivities(resources, transcripts)
 
     @implements(calls.open_run)
-    async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
+    async def open_run(self, ask: calls.OpenRun) -> calls.OpenedRun:
         """Resolve once what the run must not re-read later."""
         self._require_plain_names(ask.task)
         task, profile = ask.task, self._profile(ask.task)
@@ -99,7 +99,7 @@ class Runs(Activities):
         context, size = await self._first_context(ask.run, task, followed or above, policy, more)
         more |= chosen.opened(size, self.settings.max_completion_tokens) | await self._told_to_people(ask)
         more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)} | self.resources.times
-        opened = calls.Opened(
+        opened = calls.OpenedRun(
             store=self.store.stamp,
             model=chosen.act[0].name,
             policy=policy,
@@ -119,8 +119,8 @@ class Runs(Activities):
         return opened if found is None else opened.model_copy(update={"found": found})
 
     async def _first_found(
-        self, ask: calls.OpenRun, opened: calls.Opened
-    ) -> tuple[calls.Found | None, Sequence[Event]]:
+        self, ask: calls.OpenRun, opened: calls.OpenedRun
+    ) -> tuple[calls.SearchFindings | None, Sequence[Event]]:
         """Search by the task, and return what was found and what is told of it; nothing while servers are starting."""
         if ask.search is None or opened.perception:
             return None, ()
@@ -267,7 +267,7 @@ class Runs(Activities):
             _log.warning("workspace.kept", run=ask.run, reason=str(error))
 
     async def _remember(
-        self, ask: calls.OpenRun, opened: calls.Opened, followed: RunRow | None, drafts: Sequence[Event]
+        self, ask: calls.OpenRun, opened: calls.OpenedRun, followed: RunRow | None, drafts: Sequence[Event]
     ) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
         text = await self._shown_text(ask.run, ask.task)
@@ -287,7 +287,7 @@ class Runs(Activities):
         )
 
     async def _first_context(
-        self, run: str, task: Task, before: RunRow | Inherited | None, policy: Policy, opened: Mapping[str, Any]
+        self, run: str, task: Task, before: RunRow | Inheritance | None, policy: Policy, opened: Mapping[str, Any]
     ) -> tuple[str, int]:
         """Store what the model is told first; return its ref, and how many bytes the first request may have.
 
@@ -296,20 +296,20 @@ class Runs(Activities):
         if before is not None:
             # Only now, when nothing is left that could refuse the task: a payload that is taken over is pruned with the
             # run.
-            await self.following.take_over(run, before.row if isinstance(before, Inherited) else before)
+            await self.following.take_over(run, before.row if isinstance(before, Inheritance) else before)
         known = {"profile": opened["profile"], "programs": bool(opened.get("sandbox_queue"))}
         items, said = await self._first_items(run, task, known)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if before is None:
             return await self.transcripts.begin(run, items, said), size
-        if isinstance(before, Inherited):
+        if isinstance(before, Inheritance):
             return await self.delegating.first_context(run, before, items, said), size
         context = await self.following.first_context(run, before, items, said, proven=policy.vouches_by_name)
         return context, size + await self.following.weight(run, context)
 
     async def _first_items(
         self, run: str, task: Task, known: Mapping[str, Any]
-    ) -> tuple[list[dict[str, Any]], list[Said]]:
+    ) -> tuple[list[dict[str, Any]], list[Utterance]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}
         view = (await self.records.show(run, given, "task")).payload
         extra = canonical(view["extra"]) if view["extra"] else ""
@@ -322,11 +322,11 @@ class Runs(Activities):
         system = prompt("planner", extra_context=extra, planning=task.mode == "plan_first", **known)
         items = [{"kind": "system", "text": system}, {"kind": "task", "text": text}]
         # Texts stay apart from keys and from each other, which their JSON would not show.
-        said = [Said("task", None, texts_in({name: part for name, part in view.items() if name not in by_others}))]
+        said = [Utterance("task", None, texts_in({name: part for name, part in view.items() if name not in by_others}))]
         if theirs:
             items.append({"kind": "fact", "text": f"{THEIRS}\n{canonical(theirs)}"})
         if by_others:
-            said.append(Said(TASK_OF_OTHERS, None, texts_in(list(by_others.values()))))
+            said.append(Utterance(TASK_OF_OTHERS, None, texts_in(list(by_others.values()))))
         seen, whose = await attached(self.store, run, task, self.settings.context_tokens // 2)
         return [*items, *seen], [*said, *whose]
 
@@ -377,7 +377,7 @@ class Runs(Activities):
         return hmac.new(self.store.run_key(run), said, hashlib.sha256).hexdigest()
 
     @implements(calls.close_run)
-    async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
+    async def close_run(self, ask: calls.CloseRun) -> calls.ClosingFigures:
         """Store how the run ended, together with its effects and events."""
         if (closed := await self.remembering.closed_before(ask.run)) is not None:
             return closed
@@ -405,7 +405,7 @@ class Runs(Activities):
         kept_too: dict[str, Any] = {"context": context, "remembered": remembered, "spent": ask.spent}
         head = await self.store.close_run(ask.run, ended, **kept_too)
         await self._release_workspace(ask)
-        return calls.Closed(ledger_head=head, **kept, **more)
+        return calls.ClosingFigures(ledger_head=head, **kept, **more)
 
     async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
         """Store outputs apart that are too large for a Result, and return what stands for them; else None."""

@@ -173,11 +173,11 @@ class _Calls(WorkflowOutboundInterceptor):
             return
         answer = None if done.exception() is not None else done.result()
         match ask, answer:
-            case calls.ActAndAsk(), calls.Acted():
+            case calls.ActAndAsk(), calls.StepOutcome():
                 for call, result in zip(ask.calls, answer.results, strict=True):
                     self._called(call, result)
                 self._asked(ask.ask, answer.decision)
-            case calls.CallTogether(), calls.Called():
+            case calls.CallTogether(), calls.CallOutcomes():
                 for call, result in zip(ask.calls, answer.results, strict=True):
                     self._called(call, result)
             case calls.AskModel(), _:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from activities.resources import Resources
-from activities.tools.declared import Declared
+from activities.tools.declared import DeclaredActivities
 from activities.tools.effects import Send, told_error, used_by
 from activities.tools.finding import ToolActivities, variables_of, vouching
 from backstay.tools.stages import Purpose, Stage, applies
@@ -18,7 +18,7 @@ from toolbox.providers.answer import Answer
 class Answers(ToolActivities):
     """Record the answers of calls, whenever they come."""
 
-    def __init__(self, resources: Resources, declared: Declared) -> None:
+    def __init__(self, resources: Resources, declared: DeclaredActivities) -> None:
         """Take effects back as the toolbox has `declared`."""
         super().__init__(resources)
         self.declared = declared

@@ -7,7 +7,7 @@ from activities.offloading import offload, refuse_unfit, refuse_unfit_size
 from activities.records import Records
 from backstay import calls
 from backstay.errors import ArgumentsInvalid, Denied, ToolChanged
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.redaction.handles import (
     belongs_to,
     escape_lookalikes,
@@ -121,7 +121,9 @@ def _refuse_unknown(handles: list[str], known: Container[str]) -> None:
         raise ArgumentsInvalid(f"arguments: {unknown} is not a secret of this run; use a handle from an earlier answer")
 
 
-def refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:
+def refuse_denied(
+    ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: ArgumentSources | None
+) -> None:
     """Raise Denied when a rule denies what stood for something else while the call was ruled on."""
     for denial in ask.denials:
         if denial.holds(ask.tool, shown, sources):

@@ -8,13 +8,13 @@ from activities.retrying import implements
 from activities.tools.arguments import Arguments, refuse_denied
 from activities.tools.elicitations import Elicitations
 from activities.tools.finding import ToolActivities
-from activities.tools.previews import Previews, Rehearsing
+from activities.tools.previews import Previews, RehearsalActivities
 from backstay import calls
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.provenance.composition import without_references
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import TASK_OF_OTHERS, Source, Sources, doubted
+from backstay.provenance.source import TASK_OF_OTHERS, ArgumentSources, Source, doubted
 from backstay.python_tools.safety import Deny
 from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
@@ -30,7 +30,7 @@ class Checks(ToolActivities):
         records = self.records
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
-        self.rehearsing = Rehearsing(records, self.arguments)
+        self.rehearsing = RehearsalActivities(records, self.arguments)
         self.previews = Previews(records, self.arguments, resources.toolbox, resources.owners)
 
     @implements(calls.check_call)
@@ -99,9 +99,9 @@ class Checks(ToolActivities):
         if isinstance(said, Deny):
             raise Denied(f"denied by a safety policy: {said.why}")
 
-    async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
+    async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> ArgumentSources:
         """Return where the arguments of a plan's step come from once its references are resolved."""
-        index = Index()
+        index = MarkIndex()
         if ask.theirs is None:
             index.add("model" if ask.by_model else "task", texts_in(whole))
         else:
@@ -125,8 +125,8 @@ class Checks(ToolActivities):
         return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool, egress=egress))
 
     @implements(calls.preview_calls)
-    async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
+    async def preview_calls(self, ask: calls.PreviewCalls) -> calls.CallPreviews:
         """Look at each call by itself; one that cannot be looked at says why, and never fails the request."""
         await self.begin(ask)
         catalog = await self.catalog(ask, ask.user_id)
-        return calls.Previewed(diffs=await self.previews.of(ask, catalog))
+        return calls.CallPreviews(diffs=await self.previews.of(ask, catalog))

@@ -35,7 +35,7 @@ class _Check(NamedTuple):
     """Those that were sent."""
 
 
-class Declared(ToolActivities):
+class DeclaredActivities(ToolActivities):
     """Run declared checks, and fill in declared compensations."""
 
     async def bound(

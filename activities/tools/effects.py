@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import structlog
 from temporalio import activity
 
-from activities.payloads import Kept
+from activities.payloads import StoredRecord
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
@@ -21,10 +21,10 @@ from backstay.shown import message_line, one_line
 from backstay.task.event import Event
 from backstay.tools.server_task import WORKING, ServerTask
 from backstay.tools.tool import ToolResult
-from store.effects.types import Begun, BoundUndo, EffectRow, Intent
+from store.effects.types import BoundUndo, EffectRow, Intent, IntentAnswer
 from system.clock import uptime
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.meaning import Judged, Meaning, told
+from toolbox.configuration.meaning import AnswerMeaning, Meaning, told
 from toolbox.providers.answer import Answer, TaskState, refused
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.provider import NotSent
@@ -45,14 +45,14 @@ class InFlight(ToolUnavailable):
     """Another attempt may still be sending this effect."""
 
 
-class _Held(Exception):
+class _NotGranted(Exception):
     """The intent was not granted; nothing was sent."""
 
-    def __init__(self, begun: Begun) -> None:
+    def __init__(self, begun: IntentAnswer) -> None:
         self.begun = begun
 
 
-class Effects:
+class EffectIntents:
     """Open the intents of effects."""
 
     def __init__(self, records: Records) -> None:
@@ -71,7 +71,7 @@ class Effects:
         """Return the send of an effect whose answer comes later than it, such as at the end of a task."""
         common = {name: getattr(row, name) for name in Intent.model_fields.keys() & EffectRow.model_fields.keys()}
         send = Send(self, Intent(**common, lease_s=within_s), idempotency_ttl=None, epoch_differs=False, tried=False)
-        send.begun = Begun(kind="go", token=row.token, row=row)
+        send.begun = IntentAnswer(kind="go", token=row.token, row=row)
         return send
 
     @contextlib.asynccontextmanager
@@ -86,7 +86,7 @@ class Effects:
         send = Send(self, intent, idempotency_ttl=idempotency_ttl, epoch_differs=epoch_differs, tried=tried)
         try:
             yield send
-        except _Held as held:
+        except _NotGranted as held:
             send.result = await self._with_label(intent.run, _result_of(held.begun))
         except NotSent as error:
             if send.begun is not None:
@@ -104,7 +104,7 @@ class Send:
     result: ToolResult
 
     def __init__(
-        self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool, tried: bool
+        self, effects: EffectIntents, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool, tried: bool
     ) -> None:
         """Prepare to send; nothing is recorded yet."""
         self.records, self.store = effects.records, effects.records.store
@@ -117,7 +117,7 @@ class Send:
         self.intending = False
         self.unsettled = False
         """Whether the outcome could not be recorded, and is recorded in the background."""
-        self.begun: Begun | None = None
+        self.begun: IntentAnswer | None = None
         self.answer: Answer | None = None
         self.asked: dict[str, Any] | None = None
         """The arguments, where the answer vouches for what it does not repeat of them."""
@@ -149,7 +149,7 @@ class Send:
             epoch_differs=self.epoch_differs,
         )
         if begun.kind != "go":
-            raise _Held(begun)
+            raise _NotGranted(begun)
         self.begun = begun
         if not self.left_s:
             # The process was stopped meanwhile; another attempt may own the effect by now.
@@ -170,13 +170,13 @@ class Send:
         """Do something in the store, again while it is locked; raises StoreUnavailable."""
         return await self.carry(retry_while_unavailable(work, for_s=_patience_s(self.left_s)))
 
-    async def settle(self, answer: Answer, judged: Judged, undo: BoundUndo | None) -> None:
+    async def settle(self, answer: Answer, judged: AnswerMeaning, undo: BoundUndo | None) -> None:
         """Record what the tool answered and what that means, together with what takes the effect back."""
         self.answer = answer
         question = None if self.intent.undo else answer.question
         if question is None and answer.question is not None and not answer.question.in_call:
             answer = refused("its server asks a question, and nobody can be asked during an undo")
-            judged = Judged(Meaning.FAILED)
+            judged = AnswerMeaning(Meaning.FAILED)
         if question is not None:
             self.result = await self._asked(answer, question, undo)
             return
@@ -225,7 +225,7 @@ class Send:
         error = None if answer.success else shown.said
         return _applied(kept, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
 
-    async def _kept(self, answer: Answer) -> Kept:
+    async def _kept(self, answer: Answer) -> StoredRecord:
         said = answer.data if answer.success else answer.error
         intent = self.intent
         asked = self.asked if answer.success else UNKNOWN
@@ -293,7 +293,7 @@ class Send:
         return _lost(reason[:500], wait)
 
 
-def _result_of(begun: Begun) -> ToolResult:
+def _result_of(begun: IntentAnswer) -> ToolResult:
     """Return what an intent that was not granted found; raises InFlight while another attempt may soon be done."""
     row, wait = begun.row, begun.row.lease_left_s
     match begun.kind:
@@ -327,7 +327,7 @@ def told_error(text: str) -> dict[str, Any]:
     return {"error": line, "reason": None if line == text else text}
 
 
-def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:
+def _applied(kept: StoredRecord, undo: BoundUndo | None) -> ToolResult:
     applied = ToolResult(success=True, **kept.facts)
     return applied if undo is None else applied.model_copy(update={"undo": undo.shown})
 

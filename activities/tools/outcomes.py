@@ -111,7 +111,7 @@ class Outcomes(Activities):
         await self.store.runs.add_execution(
             row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
         )
-        opened = calls.Opened.model_validate(row.opened)
+        opened = calls.OpenedRun.model_validate(row.opened)
         last = await self.store.events.last(row.run, below=FIRST_LATE)
         return calls.LoadedEffects(
             run=row.run, user_id=row.user_id, session_id=row.session_id, opened=opened, last_event=last

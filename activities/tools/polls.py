@@ -5,8 +5,8 @@ from typing import Any
 from activities.resources import Resources
 from activities.retrying import implements
 from activities.tools.answers import Answers
-from activities.tools.declared import Declared
-from activities.tools.effects import Effects, working
+from activities.tools.declared import DeclaredActivities
+from activities.tools.effects import EffectIntents, working
 from activities.tools.elicitations import Elicitations
 from activities.tools.finding import ToolActivities
 from activities.tools.server_tasks import ServerTasks
@@ -28,11 +28,11 @@ _TOO_LONG = "its server asks for more than a person can be shown"
 class Polls(ToolActivities):
     """Implement `follow_task`."""
 
-    def __init__(self, resources: Resources, effects: Effects) -> None:
+    def __init__(self, resources: Resources, effects: EffectIntents) -> None:
         """Settle effects as those are settled that are answered at once."""
         super().__init__(resources)
         self.effects = effects
-        self.declared = Declared(resources)
+        self.declared = DeclaredActivities(resources)
         self.answers = Answers(resources, self.declared)
         self.tasks = ServerTasks(self.records)
         self.elicitations = Elicitations(self.records)

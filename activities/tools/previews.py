@@ -32,7 +32,7 @@ _PREVIEW_S = 20
 _MOST_SHOWN = 5
 
 
-class Rehearsing:
+class RehearsalActivities:
     """Answer calls of rehearsals, and tell real calls from what was foretold."""
 
     def __init__(self, records: Records, arguments: Arguments) -> None:

@@ -23,11 +23,11 @@ from backstay.plans.review import (
 )
 from backstay.shown import one_line
 from backstay.tools.tool import BUILTIN
-from toolbox.schema import Bounds, compile_schema, fault_of
+from toolbox.schema import CheckBounds, compile_schema, fault_of
 
 _NO_WORKSPACE = "this run has no workspace; a plan whose files are checked names one in `workspace`"
 _SCHEMA = "the schema of the check"
-_BOUNDS = Bounds(seconds=3.0, rules=float("inf"), faults=100)
+_BOUNDS = CheckBounds(seconds=3.0, rules=float("inf"), faults=100)
 _PART = 256 << 10
 _MOST_FILE = 2 << 20
 _FILE_S = 20.0

@@ -26,7 +26,7 @@ class Searches(Activities):
     """Implement `search_tools`, `read_result` and `digest`."""
 
     @implements(calls.search_tools)
-    async def search_tools(self, ask: calls.FindTools) -> calls.Found:
+    async def search_tools(self, ask: calls.FindTools) -> calls.SearchFindings:
         """Search the catalog of the run's user and store the hits."""
         await self.admit(ask)
         found = await self.found(ask)
@@ -37,7 +37,7 @@ class Searches(Activities):
             await self.tell(ask, as_drafts(ask.happened(found.count, found.catalog), ask.draft))
         return found
 
-    async def found(self, ask: calls.FindTools) -> calls.Found:
+    async def found(self, ask: calls.FindTools) -> calls.SearchFindings:
         """Search the catalog, and store the hits; tells no event."""
         catalog = await self.catalog(ask, ask.user_id, patience_s=ask.patience_s)
         # Where the servers that are to be searched have nothing, all of them are searched.
@@ -55,7 +55,7 @@ class Searches(Activities):
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         shown_reasons = {name: held.redactor.clipped_text(said) for name, said in sorted(catalog.unavailable.items())}
-        return calls.Found(
+        return calls.SearchFindings(
             ref=ref,
             catalog=catalog.version,
             count=len(hits),

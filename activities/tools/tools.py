@@ -8,11 +8,11 @@ from activities.resources import Resources, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.answers import Answers
 from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied, require_same
-from activities.tools.declared import Declared
-from activities.tools.effects import Effects, harmless_again_s, intent_of
+from activities.tools.declared import DeclaredActivities
+from activities.tools.effects import EffectIntents, harmless_again_s, intent_of
 from activities.tools.elicitations import Elicitations
 from activities.tools.finding import ToolActivities
-from activities.tools.previews import Rehearsing, made_up, place_of
+from activities.tools.previews import RehearsalActivities, made_up, place_of
 from activities.tools.server_tasks import ServerTasks
 from backstay import calls
 from backstay.canonical import digest_of
@@ -53,11 +53,11 @@ class Tools(ToolActivities):
         """Share the worker's resources."""
         super().__init__(resources)
         records = self.records
-        self.effects = Effects(records)
+        self.effects = EffectIntents(records)
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
-        self.rehearsing = Rehearsing(records, self.arguments)
-        self.declared = Declared(resources)
+        self.rehearsing = RehearsalActivities(records, self.arguments)
+        self.declared = DeclaredActivities(resources)
         self.answers = Answers(resources, self.declared)
         self.tasks = ServerTasks(records)
 

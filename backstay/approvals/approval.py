@@ -15,7 +15,7 @@ from backstay.canonical import pointer_to
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Like, Remember
 from backstay.provenance.source import Source, among
-from backstay.provenance.telling import COMPOSED, Told, told_of
+from backstay.provenance.telling import COMPOSED, ArgumentOrigin, told_of
 from backstay.quoting import named
 from backstay.shown import for_user, holds_mask, one_line
 from backstay.tools.tool import Safety
@@ -85,11 +85,11 @@ class RequestedCall(Frozen):
         """Return how many arguments the call has; one entry of those shown stands for all that are left out."""
         return len(self.arguments) + max(self.left_out - 1, 0)
 
-    def told(self, name: str) -> Told:
+    def told(self, name: str) -> ArgumentOrigin:
         """Return what people are told of where an argument came from."""
         minded = any(among(at, [pointer_to("", name)]) for at in self.minded)
         text = told_of(self.sources, name) or (COMPOSED if minded else "")
-        return Told(one_line(text, 500), minded)
+        return ArgumentOrigin(one_line(text, 500), minded)
 
 
 class Links(Frozen):

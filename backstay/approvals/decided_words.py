@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from backstay.approvals.approval import RecordedDecision, Verdict
-from backstay.approvals.notice import Decision
+from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import LIMITS
 from backstay.policies.accepted import HOLDS
 
@@ -16,13 +16,13 @@ _LIMIT = {
 }
 
 
-def decided_words(decision: Decision | RecordedDecision | Mapping[str, Any]) -> list[str]:
+def decided_words(decision: DecisionNotice | RecordedDecision | Mapping[str, Any]) -> list[str]:
     """Return what people read of a decision beside its verdict, who made it and their comment; also of its JSON."""
     known = RecordedDecision.model_validate(decision) if isinstance(decision, Mapping) else decision
     return list(_words(known))
 
 
-def _words(decision: Decision | RecordedDecision) -> Iterator[str]:
+def _words(decision: DecisionNotice | RecordedDecision) -> Iterator[str]:
     if decision.option == "dry_run_only":
         yield "a dry run only"
     if decision.left_out:

@@ -12,7 +12,7 @@ from backstay.frozen import Frozen
 from backstay.shown import one_line
 
 
-class Told(StrEnum):
+class NoticeKind(StrEnum):
     """Name what a notice tells."""
 
     ASKED = "asked"
@@ -24,7 +24,7 @@ class Told(StrEnum):
     BUDGET_OVERSHOT = "budget.overshot"
 
 
-class Decision(Frozen):
+class DecisionNotice(Frozen):
     """Say how a request was decided."""
 
     verdict: Verdict
@@ -57,7 +57,7 @@ class Decision(Frozen):
         *,
         verified: bool,
         again: bool,
-    ) -> "Decision":
+    ) -> "DecisionNotice":
         """Return what is told of the decision that completed a request."""
         proposal, toggles = request.proposal, approval.toggles
         verdict, each = comes_to(request, approval), verdict_of_each(request, approval)
@@ -85,13 +85,13 @@ class NoticeDraft(Frozen):
 
     sequence: int
     """Counted in the run, without gaps."""
-    event: Told
+    event: NoticeKind
     at: str
     request: ApprovalRequest | None = None
     """Of `asked`, whole."""
     request_id: str = ""
     """Of what became of a request."""
-    decision: Decision | None = None
+    decision: DecisionNotice | None = None
     reminder: int = 0
     """How often people were reminded before, counting this time; 0 when it is asked, and when it is escalated."""
     data: dict[str, Any] = Field(default_factory=dict)
@@ -106,7 +106,7 @@ class Notice(Frozen):
     """The same whenever the same notice comes again."""
     sequence: int
     """Grows by one from each notice of a run to the next."""
-    event: Told
+    event: NoticeKind
     at: str
     namespace: str = ""
     workflow_id: str
@@ -121,7 +121,7 @@ class Notice(Frozen):
     links: Links = Links()
     request: dict[str, Any] | None = None
     """The request that is asked, or that something became of."""
-    decision: Decision | None = None
+    decision: DecisionNotice | None = None
     reminder: int = 0
     """How often people were reminded, counting this time; 0 when it is asked, and when it is escalated."""
     result: dict[str, Any] | None = None

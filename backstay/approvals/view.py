@@ -10,12 +10,12 @@ from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words
 from backstay.approvals.undo_words import undo_words
 from backstay.approvals.whole import unseen
-from backstay.provenance.telling import Told, told_together
+from backstay.provenance.telling import ArgumentOrigin, told_together
 from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.tools.tool import Safety
 
 _DIFF: dict[str, "Kind"] = {"+": "added", "-": "removed", "@": "place"}
-_NOTHING = Told("", minded=False)
+_NOTHING = ArgumentOrigin("", minded=False)
 Kind = Literal[
     "call",
     "summary",
@@ -49,11 +49,11 @@ class ArgumentView(NamedTuple):
 
     name: str
     value: Any
-    told: Told = _NOTHING
+    told: ArgumentOrigin = _NOTHING
     """Where it came from."""
 
 
-class Unseen(NamedTuple):
+class OmittedParts(NamedTuple):
     """Count what is not shown of a call: arguments of how many, characters, and bytes that are kept apart."""
 
     arguments: int
@@ -75,7 +75,7 @@ class CallView(NamedTuple):
     """What the operator says that it changes."""
     diff: tuple[Line, ...]
     """What it would change."""
-    hidden: Unseen
+    hidden: OmittedParts
     marks: str = ""
     """Of a step: how it is in its plan."""
     summary: str = ""
@@ -235,7 +235,7 @@ def call_view(call: RequestedCall, marks: str = "", summary: str = "") -> CallVi
         summary=summary,
         asked=True,
         args_digest=call.args_digest,
-        hidden=Unseen(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)),
+        hidden=OmittedParts(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)),
         repeats=call.repeats or "",
         changed=call.changed,
         changed_by=one_line(call.changed_by, 300),
@@ -261,7 +261,7 @@ def _step(step: ProposedStep, marks: str) -> CallView:
         undo_how=undo_words(step.undo_how or "", step.arguments),
         changes=", ".join(step.side_effects),
         diff=tuple(_diff(step.diff_preview)),
-        hidden=Unseen(0, len(step.arguments), 0, 0),
+        hidden=OmittedParts(0, len(step.arguments), 0, 0),
         marks=marks,
         summary=step.summary,
     )

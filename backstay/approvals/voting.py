@@ -14,7 +14,7 @@ MOST_KEPT = 500
 """Characters of each comment that are kept while others are still to decide."""
 
 
-class Voted(NamedTuple):
+class VoteResult(NamedTuple):
     """Hold a request after a vote."""
 
     request: ApprovalRequest
@@ -56,7 +56,7 @@ def voted(
     changes: dict[int, CallVerdict],
     starters: Collection[str],
     at: str,
-) -> Voted:
+) -> VoteResult:
     """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
     verdict = comes_to(request, approval)
     vote = {"by": approval.by, "verdict": verdict.value, "verified": approval.proof is not None}
@@ -74,7 +74,7 @@ def voted(
     request = request.model_copy(update={"decided": (*others, vote | kept)})
     agreeing = sum((v.get("verdict"), v.get("answer")) == (vote["verdict"], answer) for v in request.decided)
     complete = verdict is Verdict.REJECT or agreeing >= request.quorum
-    return Voted(request, complete, changes, vote)
+    return VoteResult(request, complete, changes, vote)
 
 
 def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
@@ -84,14 +84,14 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
     changes: dict[int, CallVerdict],
     starters: Collection[str],
     vote: dict[str, Any],
-) -> Voted:
+) -> VoteResult:
     """Count an approval for every part that this person may decide; other verdicts are for the whole plan."""
     said = {name: value for name, value in vote.items() if name not in {"at", "comment"}}
     if approval.toggles is not None and approval.toggles.external_processes is False:
         vote = vote | {"no_processes": True}
     decided = (*request.decided, vote)
     if approval.verdict is not Verdict.APPROVE:
-        return Voted(request.model_copy(update={"decided": decided}), True, changes, said)
+        return VoteResult(request.model_copy(update={"decided": decided}), True, changes, said)
     parts = deciding.parts_to_decide(request, approval, starters)
     rejected = {index for index, verdict in changes.items() if verdict.verdict == "reject"}
     proposal = proposal.with_vote(parts, vote, rejected, one_line(approval.comment, 500))
@@ -103,4 +103,4 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
         proposal = proposal.model_copy(update={"dry_run": True})
     calls = {index: CallVerdict(verdict="reject") for index in proposal.left_out}
     request = request.model_copy(update={"decided": decided, "proposal": proposal})
-    return Voted(request, proposal.complete, calls, said)
+    return VoteResult(request, proposal.complete, calls, said)

@@ -23,7 +23,7 @@ _KEPT_OF_EXCEPTIONS = "exception.type"
 Redact = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
-class _Cleaned(SpanExporter):
+class _CleaningExporter(SpanExporter):
     """Pass spans on without secrets: libraries put the words of strangers into theirs."""
 
     def __init__(self, exporter: SpanExporter, redact: Redact) -> None:
@@ -78,7 +78,7 @@ class Exporting:
         if str(named.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
             named = named.merge(Resource({SERVICE_NAME: SCOPE}))
         self.provider = TracerProvider(resource=named)
-        self._cleaned = _Cleaned(OTLPSpanExporter(), redact)
+        self._cleaned = _CleaningExporter(OTLPSpanExporter(), redact)
         self._processor = BatchSpanProcessor(self._cleaned)
         self.provider.add_span_processor(self._processor)
 

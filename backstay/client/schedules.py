@@ -146,15 +146,15 @@ class Schedules:
         return self._client.get_schedule_handle(self._id(name))
 
 
-class _Known:
+class _Presence:
     """Say whether Temporal knew what it was asked about."""
 
     missing = False
 
 
 @contextmanager
-def _known() -> Generator[_Known]:
-    known = _Known()
+def _known() -> Generator[_Presence]:
+    known = _Presence()
     try:
         yield known
     except RPCError as error:

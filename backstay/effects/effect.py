@@ -9,7 +9,7 @@ from pydantic import Field
 from backstay.authority import Authority
 from backstay.errors import AnswerDoubtful
 from backstay.frozen import Frozen
-from backstay.tools.tool import Settled, ToolResult
+from backstay.tools.tool import OutcomeSource, ToolResult
 
 DOUBTFUL = AnswerDoubtful.__name__
 """The type of a result that reports an error and does not prove that nothing happened."""
@@ -129,7 +129,7 @@ class Effect(Frozen):
 
     def _settled(self) -> dict[str, Any]:
         by = (self.outcome or "").removesuffix(SAYS_SO)
-        return {"error": self.outcome, "settled": Settled(effect=self.n, by=by)}
+        return {"error": self.outcome, "settled": OutcomeSource(effect=self.n, by=by)}
 
     @property
     def sends_settled(self) -> int:

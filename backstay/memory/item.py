@@ -42,7 +42,7 @@ class MemoryItem(Frozen):
     """How many different words it has."""
 
 
-class Recalled(Frozen):
+class RecalledItem(Frozen):
     """Hold an item with its text, as far as that is told."""
 
     item: MemoryItem

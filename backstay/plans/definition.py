@@ -19,7 +19,7 @@ _ANY_OBJECT = {"type": "object"}
 _INPUT = "input."
 
 
-class Offered(NamedTuple):
+class OfferedDefinition(NamedTuple):
     """Describe a definition as models are shown a tool."""
 
     name: str
@@ -109,14 +109,14 @@ class PlanDefinition(Frozen):
         )
         return {"text": self.line, "input": given, "plan": plan.model_dump(mode="json", exclude_unset=True)}
 
-    def offered(self) -> Offered | None:
+    def offered(self) -> OfferedDefinition | None:
         """Return how models are offered it; None where it is not offered."""
         if not self.offer:
             return None
         calls = ", ".join(dict.fromkeys(step.tool for step in self.steps))
         told = dict.fromkeys(" ".join(part.split()).rstrip(".") for part in (self.line, self.summary, f"Calls {calls}"))
         description = "".join(f"{part}. " for part in told if part).strip()
-        return Offered(f"{PROVIDER}.{self.id}", description[:_DESCRIPTION], self.input)
+        return OfferedDefinition(f"{PROVIDER}.{self.id}", description[:_DESCRIPTION], self.input)
 
 
 def _step(number: int, step: Any, named: tuple[Any, Any]) -> Any:

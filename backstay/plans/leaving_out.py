@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from backstay.task.plan import Plan, PlanStep, steps_named
 
 
-class Needs:
+class StepDependencies:
     """Know which steps of a plan need each other: by references to results, and by groups that are undone together."""
 
     def __init__(self, written: Plan, checked: Sequence[PlanStep]) -> None:

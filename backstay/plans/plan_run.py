@@ -8,7 +8,7 @@ from backstay.approvals.forecast import shown_forecast
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.plans.rehearsal import Rehearsal
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
 
@@ -163,7 +163,7 @@ class PlanRun(Frozen):
     """The plans that amend or correct this one."""
     alternatives: tuple[str, ...] = ()
     """The plans that were proposed beside this one."""
-    sources: tuple[Sources | None, ...] | None = None
+    sources: tuple[ArgumentSources | None, ...] | None = None
     """Where the arguments of each step come from, for a plan of a model; None for a plan of the task."""
     of_task: bool = False
     """Whether the task gave it, and no model."""

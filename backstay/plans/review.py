@@ -95,7 +95,7 @@ class ValueRange(PublicInput):
         return {self.path: {name: bound for name, bound in bounds.items() if bound is not None}}
 
 
-class CheckCall(NamedTuple):
+class ReviewCall(NamedTuple):
     """Name the call that a custom check needs; it is ruled on and made like any other."""
 
     tool: str
@@ -153,9 +153,9 @@ class CheckRule(PublicInput):
             raise ValueError("condition: `from` asks where an argument came from, which an answer has not; remove it")
 
     @property
-    def call(self) -> CheckCall | None:
+    def call(self) -> ReviewCall | None:
         """Return the call that is made before the check is judged; None for all but `custom`."""
-        return CheckCall(self.tool, self.arguments) if self.name == "custom" else None
+        return ReviewCall(self.tool, self.arguments) if self.name == "custom" else None
 
 
 _MOST_CHECKS = 20
@@ -217,7 +217,7 @@ class ReviewRules(Frozen):
     checks: Annotated[tuple[CheckRule, ...], AfterValidator(_some), Field(validate_default=True)] = ()
 
     @property
-    def calls(self) -> dict[int, CheckCall]:
+    def calls(self) -> dict[int, ReviewCall]:
         """Return the calls that must be made first, by the place of their check."""
         return {place: rule.call for place, rule in enumerate(self.checks) if rule.call is not None}
 

@@ -10,7 +10,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.condition import Judgement
 from backstay.policies.rule import Given, Only, Rule
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.tool import Tool
 
@@ -130,7 +130,7 @@ class AcceptedLine(Frozen):
         """Return whether the line has not expired."""
         return self.expires_at is None or now < self.expires_at
 
-    def misfit(self, tool: Tool, arguments: dict[str, Any], sources: Sources | None = None) -> str:
+    def misfit(self, tool: Tool, arguments: dict[str, Any], sources: ArgumentSources | None = None) -> str:
         """Return why the line is not about a call; empty when it is. `sources`: where its arguments came from."""
         if tool.name != self.tool:
             return "another tool"
@@ -152,7 +152,7 @@ def reaches_out(tool: Tool) -> bool:
 
 
 def line_about(
-    lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, Any], sources: Sources | None = None
+    lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, Any], sources: ArgumentSources | None = None
 ) -> AcceptedLine | None:
     """Return the line that decides about a call, one that denies before one that allows."""
     fitting = [line for line in lines if not line.misfit(tool, arguments, sources)]

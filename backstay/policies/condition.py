@@ -22,7 +22,7 @@ from backstay.policies.operators import (
 )
 from backstay.policies.origins import comes_from
 from backstay.policies.places import is_place
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.quoting import quoted
 
 Conditions = dict[str, dict[str, Any]]
@@ -52,15 +52,15 @@ class Judgement(IntEnum):
         return self in (Judgement.MASKED, Judgement.OPAQUE)
 
 
-class Hidden(NamedTuple):
+class OpaqueValues(NamedTuple):
     """Tell which values cannot be looked into."""
 
     is_one: Callable[[Any], bool]
     is_within: Callable[[Any], bool]
 
 
-UNSEEN = Hidden(is_opaque, contains_opaque)
-SECRETS = Hidden(is_masked, contains_masked)
+UNSEEN = OpaqueValues(is_opaque, contains_opaque)
+SECRETS = OpaqueValues(is_masked, contains_masked)
 
 
 def parse_conditions(data: Any) -> Conditions:
@@ -77,7 +77,7 @@ def judge(
     arguments: dict[str, Any],
     *,
     widens: bool,
-    sources: Sources | None = None,
+    sources: ArgumentSources | None = None,
     whole: bool = False,
 ) -> tuple[Judgement, str]:
     """Return whether all conditions hold, and name the path of an argument that cannot be looked into.
@@ -119,7 +119,7 @@ def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 
-def _reach(arguments: dict[str, Any], path: str, hidden: Hidden) -> list[tuple[str, Any]]:
+def _reach(arguments: dict[str, Any], path: str, hidden: OpaqueValues) -> list[tuple[str, Any]]:
     """Return every value the path leads to with its JSON pointer; a list on the way is entered element by element."""
     reached: list[tuple[str, Any]] = [("", arguments)]
     for key in path.split("."):
@@ -127,7 +127,7 @@ def _reach(arguments: dict[str, Any], path: str, hidden: Hidden) -> list[tuple[s
     return reached
 
 
-def _enter(pointer: str, item: Any, key: str, hidden: Hidden) -> Iterable[tuple[str, Any]]:
+def _enter(pointer: str, item: Any, key: str, hidden: OpaqueValues) -> Iterable[tuple[str, Any]]:
     if hidden.is_one(item):
         return ((pointer, item),)
     below = pointer_to(pointer, key)
@@ -148,7 +148,9 @@ def _enter(pointer: str, item: Any, key: str, hidden: Hidden) -> Iterable[tuple[
             return ((below, _MISSING),)
 
 
-def _judge_origin(pointer: str, value: Any, operand: list[str], sources: Sources | None, *, widens: bool) -> Judgement:
+def _judge_origin(
+    pointer: str, value: Any, operand: list[str], sources: ArgumentSources | None, *, widens: bool
+) -> Judgement:
     """Judge where a value came from: all of it must come from there to widen, a part of it is enough to narrow."""
     told = None if sources is None or value is _MISSING else sources.under(pointer)
     if told is None:
@@ -158,7 +160,7 @@ def _judge_origin(pointer: str, value: Any, operand: list[str], sources: Sources
     return Judgement.HOLDS if holds else Judgement.FAILS
 
 
-def _judge_value(operator: str, value: Any, operand: Any, hidden: Hidden, *, widens: bool) -> Judgement:
+def _judge_value(operator: str, value: Any, operand: Any, hidden: OpaqueValues, *, widens: bool) -> Judgement:
     """Judge one value; a list is judged element by element where the operator compares single values."""
     if value is _MISSING:
         return _doubt(widens=widens)

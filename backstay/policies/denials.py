@@ -7,7 +7,7 @@ from backstay.frozen import Frozen
 from backstay.policies.condition import Judgement
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.tools.tool import ToolCall
 
 
@@ -18,7 +18,7 @@ class Denial(Frozen):
     """The rule as people read it."""
     rule: Rule
 
-    def holds(self, tool: str, arguments: dict[str, Any], sources: Sources | None) -> bool:
+    def holds(self, tool: str, arguments: dict[str, Any], sources: ArgumentSources | None) -> bool:
         """Return whether it denies a call with its whole arguments; an argument in doubt is denied."""
         outcome, _ = self.rule.applies(tool, arguments, allows=False, sources=sources, whole=True)
         return outcome is not Judgement.FAILS

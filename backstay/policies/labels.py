@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from backstay.policies.ruling import Ruling, clip_line
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.tools.tool import Tool
 
 MOST_NAMED = 20
@@ -12,7 +12,7 @@ _SENT = frozenset({"task", "person", "operator"})
 
 
 def rule_on_labels(
-    private: Collection[str], tool: Tool, arguments: dict[str, Any], sources: Sources | None
+    private: Collection[str], tool: Tool, arguments: dict[str, Any], sources: ArgumentSources | None
 ) -> Ruling | None:
     """Return the ruling on a call of a run to which these providers answered something private; None: it may pass.
 
@@ -50,7 +50,7 @@ def _says_something(value: Any) -> bool:
             return value != ""
 
 
-def _is_sent_by_people(sources: Sources | None) -> bool:
+def _is_sent_by_people(sources: ArgumentSources | None) -> bool:
     if sources is None or sources.more or not sources.by:
         return False
     return all(parts and all(_SENT.intersection(codes) for codes in parts) for parts in sources.by.values())

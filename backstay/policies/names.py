@@ -17,7 +17,7 @@ ENGINE = frozenset({"run_program", "propose_plan"})
 """The engine's own tools that are ruled on."""
 
 
-class Offered(Frozen):
+class ProviderTools(Frozen):
     """Hold the tools of one provider of the toolbox."""
 
     tools: frozenset[str] = frozenset()
@@ -33,9 +33,9 @@ class Finding(NamedTuple):
     said: str
 
 
-def findings(policy: Policy, offered: Mapping[str, Offered]) -> list[Finding]:
+def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Finding]:
     """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
-    known = {**offered, "engine": Offered(tools=ENGINE)}
+    known = {**offered, "engine": ProviderTools(tools=ENGINE)}
     found: list[Finding] = []
     for section, rules in policy.sections():
         for index, rule in enumerate(rules):
@@ -46,7 +46,7 @@ def findings(policy: Policy, offered: Mapping[str, Offered]) -> list[Finding]:
     return found
 
 
-def _named(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: bool) -> Iterator[Finding]:
+def _named(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_tool: bool) -> Iterator[Finding]:
     provider, _, tool = pattern.partition(".")
     if "*" in pattern or "?" in pattern:
         yield from _matched(where, pattern, known, is_tool=is_tool)
@@ -66,7 +66,7 @@ def _named(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: b
         yield Finding("error", where, f"{pattern}: {provider} has no such tool{near}")
 
 
-def _matched(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: bool) -> Iterator[Finding]:
+def _matched(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_tool: bool) -> Iterator[Finding]:
     """Say so when a pattern fits nothing that is known now."""
     if is_tool:
         found = any(matches(pattern, f"{name}.{tool}") for name, there in known.items() for tool in there.tools)
@@ -80,7 +80,7 @@ def _matched(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool:
     yield Finding("warning", where, f"{pattern}: fits no tool that is known{more}; the line is in force")
 
 
-def _nearest(pattern: str, provider: str, known: Mapping[str, Offered]) -> str:
+def _nearest(pattern: str, provider: str, known: Mapping[str, ProviderTools]) -> str:
     """Return the nearest name in words, first among the tools of the same provider."""
     beside = [f"{provider}.{tool}" for tool in known[provider].tools] if provider in known else []
     every = [f"{name}.{tool}" for name, there in known.items() for tool in there.tools]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backstay.policies.glob import matches
-from backstay.provenance.source import Sources, source_of
+from backstay.provenance.source import ArgumentSources, source_of
 from backstay.provenance.telling import first_seen
 from backstay.shown import one_line
 
@@ -46,7 +46,7 @@ def _is_listed(kind: str, tool: str | None, allowed: Sequence[str]) -> bool:
     )
 
 
-def origins(sources: Sources, pointers: Sequence[str]) -> str:
+def origins(sources: ArgumentSources, pointers: Sequence[str]) -> str:
     """Return in words where the values at some pointers first appeared."""
     told: list[str] = []
     for pointer in pointers[:_NAMED]:

@@ -27,7 +27,7 @@ from backstay.policies.sections import (
     UndoPolicy,
     or_nothing,
 )
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.tools.tool import Tool
 
@@ -272,7 +272,7 @@ def rule(
     arguments: dict[str, Any],
     *,
     purpose: Purpose = "call",
-    sources: Sources | None = None,
+    sources: ArgumentSources | None = None,
     lines: Sequence[AcceptedLine] = (),
     today: str = "",
 ) -> Ruling:
@@ -304,7 +304,7 @@ class _Call(NamedTuple):
 
     tool: Tool
     arguments: dict[str, Any]
-    sources: Sources | None
+    sources: ArgumentSources | None
     lines: Sequence[AcceptedLine]
     today: str
 

@@ -14,7 +14,7 @@ from backstay.frozen import Frozen
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.policies.glob import matches
 from backstay.policies.operators import FROM
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.quoting import named, quoted
 from backstay.shown import one_line
 
@@ -133,7 +133,13 @@ class Rule(Frozen):
         return any(FROM in operators for given in (self.when, self.unless) if given for operators in given.values())
 
     def applies(
-        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None, whole: bool = False
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        allows: bool,
+        sources: ArgumentSources | None = None,
+        whole: bool = False,
     ) -> tuple[Judgement, str]:
         """Return whether the rule applies to a call, and name the path of an argument that leaves it open.
 

@@ -8,8 +8,8 @@ from operator import add
 from typing import Any
 from urllib.parse import unquote
 
-from backstay.provenance.index import MOST_PLACES, NOBODY, Index
-from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part
+from backstay.provenance.index import MOST_PLACES, NOBODY, MarkIndex
+from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, ValuePart
 from backstay.provenance.source import vouched
 from backstay.provenance.targets import Shape
 from backstay.provenance.words import coded_in, numbers, spellings, squeezed, words
@@ -27,10 +27,10 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub(" ", text) if "${" in text else text
 
 
-class _Found(dict[str, frozenset[int]]):
+class _MarkSources(dict[str, frozenset[int]]):
     """Remember in which sources the marks stand that were looked for."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: MarkIndex) -> None:
         """Begin with none."""
         super().__init__()
         self._find = index.find
@@ -44,37 +44,37 @@ class _Found(dict[str, frozenset[int]]):
 class Composition:
     """Find in one index what values were put together from."""
 
-    index: Index
+    index: MarkIndex
     computed: tuple[str, ...] = ()
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
-    _read: dict[tuple[str, bool], list[Part]] = field(default_factory=dict)
+    _read: dict[tuple[str, bool], list[ValuePart]] = field(default_factory=dict)
     """Texts that were taken apart, and whether closely."""
-    _pieces: dict[str, list[Part]] = field(default_factory=dict)
+    _pieces: dict[str, list[ValuePart]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin to look values up."""
-        self._found = _Found(self.index)
+        self._found = _MarkSources(self.index)
 
-    def parts_of(self, value: Any, shape: Shape) -> list[Part]:
+    def parts_of(self, value: Any, shape: Shape) -> list[ValuePart]:
         """Return what a value was put together from, in order; parts that say nothing are left out."""
         if value is None or isinstance(value, bool):
             return []
         # An argument that says where a call goes is looked at closely.
         closely = shape != "other"
         if not isinstance(value, str):
-            return self._as_number(value) or [Part(tuple(words(repr(value))), self.computed)]
+            return self._as_number(value) or [ValuePart(tuple(words(repr(value))), self.computed)]
         if (known := self._read.get((value, closely))) is None:
             self._read[value, closely] = known = self._as_number(value) or self._parts_of(value, closely=closely)
         return known
 
-    def _as_number(self, value: Any) -> list[Part]:
+    def _as_number(self, value: Any) -> list[ValuePart]:
         """Return a number as one part if it stands somewhere, however it is written; nothing for another value."""
         for written in numbers(value):
             if (codes := self._phrase(written)) is not None:
-                return [Part(tuple(written), codes)]
+                return [ValuePart(tuple(written), codes)]
         return []
 
-    def _parts_of(self, value: str, *, closely: bool) -> list[Part]:
+    def _parts_of(self, value: str, *, closely: bool) -> list[ValuePart]:
         text = without_references(value)
         plain = unquote(text) if "%" in text else text
         in_order = words(plain)[:MOST_WORDS]
@@ -88,19 +88,19 @@ class Composition:
             )
         return parts
 
-    def _spelled(self, text: str, in_order: list[str], parts: list[Part]) -> list[Part]:
+    def _spelled(self, text: str, in_order: list[str], parts: list[ValuePart]) -> list[ValuePart]:
         """Return the parts, or the value as one part when it stands somewhere in another spelling."""
         if sum(map(len, in_order)) < LEAST_PHRASE:
             return parts
         if (codes := self._spelling(text, in_order)) is not None:
-            return [Part(tuple(in_order), codes)]
+            return [ValuePart(tuple(in_order), codes)]
         # Of a command, one word may be spelled otherwise and the rest not.
         several = text.split()
         for token in several if len(several) > 1 else ():
             own = words(token)
             if sum(map(len, own)) >= LEAST_PHRASE and self._phrase(own) is None:
                 codes = self._spelling(token, own)
-                parts = parts if codes is None else [*parts, Part(tuple(own), codes)]
+                parts = parts if codes is None else [*parts, ValuePart(tuple(own), codes)]
         return parts
 
     def _spelling(self, text: str, in_order: list[str]) -> tuple[str, ...] | None:
@@ -111,7 +111,7 @@ class Composition:
         found = self.index.initials.find(squeezed(in_order)) if self.index.others else NOBODY
         return self.index.first_of(found) if found else None
 
-    def _parts(self, in_order: list[str], *, closely: bool) -> Iterator[Part]:
+    def _parts(self, in_order: list[str], *, closely: bool) -> Iterator[ValuePart]:
         at = 0
         while at < len(in_order):
             end, found = self._longest(in_order, at)
@@ -119,12 +119,12 @@ class Composition:
                 # Written in one in its source, as account numbers are.
                 end, found = self._joined(in_order, at, end, found)
             if found and (end - at > 1 or len(in_order[at]) >= LEAST_PIECE or len(in_order) == 1):
-                yield Part(tuple(in_order[at:end]), self.index.first_of(found))
+                yield ValuePart(tuple(in_order[at:end]), self.index.first_of(found))
             elif found and closely and not vouched(self.index.first_of(found)):
                 # A short word that nobody vouches for belongs to those who wrote it.
-                yield Part(tuple(in_order[at:end]), self.index.first_of(found))
+                yield ValuePart(tuple(in_order[at:end]), self.index.first_of(found))
             elif not found and len(in_order[at]) >= LEAST_PIECE:
-                yield from self._cut(in_order[at]) if closely else (Part((in_order[at],), self.computed),)
+                yield from self._cut(in_order[at]) if closely else (ValuePart((in_order[at],), self.computed),)
             at = max(end, at + 1)
 
     def _longest(self, in_order: list[str], at: int) -> tuple[int, frozenset[int]]:
@@ -148,13 +148,13 @@ class Composition:
         first = self.index.first_found(joined)
         return (end, found) if first is None else (lasts[joined.index(first)], self._found[first])
 
-    def _cut(self, word: str) -> list[Part]:
+    def _cut(self, word: str) -> list[ValuePart]:
         """Return the pieces of a word that stands nowhere as one, such as an account number that was written apart."""
         if (known := self._pieces.get(word)) is None:
             self._pieces[word] = known = list(self._pieces_of(word))
         return known
 
-    def _pieces_of(self, word: str) -> Iterator[Part]:
+    def _pieces_of(self, word: str) -> Iterator[ValuePart]:
         at = missing = 0
         pieces: list[tuple[int, int, frozenset[int]]] = []
         length, first_found = len(word), self.index.first_found
@@ -171,12 +171,12 @@ class Composition:
                 pieces.append((at, end, found))
             at = end
         if missing * 2 > len(word) or not pieces:
-            yield Part((word,), self.computed)
+            yield ValuePart((word,), self.computed)
             return
         for start, end, found in pieces:
-            yield Part((word[start:end],), self.index.first_of(found))
+            yield ValuePart((word[start:end],), self.index.first_of(found))
         if missing:
-            yield Part((word,), self.computed)
+            yield ValuePart((word,), self.computed)
 
     def _holding(self, in_order: list[str]) -> frozenset[int] | None:
         """Return the sources in which words may be in a row; None where these are too many to be known."""

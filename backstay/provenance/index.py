@@ -9,9 +9,9 @@ from backstay.provenance.contacts import Contacts, has_records
 from backstay.provenance.echo import Echo
 from backstay.provenance.initials import Initials
 from backstay.provenance.installs import reads_files
-from backstay.provenance.listed import Listed
+from backstay.provenance.listed import ListedIdentifiers
 from backstay.provenance.records import MOST as MOST_RECORDS
-from backstay.provenance.records import Records
+from backstay.provenance.records import SourceRecords
 from backstay.provenance.rows import only_text
 from backstay.provenance.source import is_others, source_of
 from backstay.provenance.words import BORDER, marks
@@ -46,7 +46,7 @@ MOST_ASKED = 4000
 _Unread = dict[str, dict[int, tuple[Any, ...]]]
 
 
-class Index:
+class MarkIndex:
     """Find the sources of a mark; sources are only ever added."""
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -64,14 +64,14 @@ class Index:
         self._frequent: set[str] = set()
         self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int], array[int]]] = []
-        self._listed = Listed()
+        self._listed = ListedIdentifiers()
         self._contacts = Contacts()
-        self._records = Records()
+        self._records = SourceRecords()
         self.initials = Initials()
         """What others spelled by the first letters of words."""
         self._waiting: list[tuple[str, Any]] = []
         """The own records of which nobody needed to know so far whom they name."""
-        self._unread: dict[Listed | Records, _Unread] = {self._listed: {}, self._records: {}}
+        self._unread: dict[ListedIdentifiers | SourceRecords, _Unread] = {self._listed: {}, self._records: {}}
         """By provider and source: the answers of which nobody needed to know so far what they list."""
         self.own: set[str] = set()
         """The sources that may hold records of the operator."""
@@ -122,7 +122,7 @@ class Index:
     def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
         """Keep an answer until somebody needs to know what it holds."""
         code, provider = self.codes[number], self.speakers[number][1].partition(".")[0]
-        readers: list[Listed | Records] = [self._records]
+        readers: list[ListedIdentifiers | SourceRecords] = [self._records]
         if is_others(code):
             readers.append(self._listed)
         else:
@@ -143,12 +143,12 @@ class Index:
         """Return whether the provider of a tool gave an answer that may list something."""
         return bool(tool) and tool.partition(".")[0] in self._unread[self._records]
 
-    def listed(self, tool: str = "", among: frozenset[int] | None = None) -> Listed:
+    def listed(self, tool: str = "", among: frozenset[int] | None = None) -> ListedIdentifiers:
         """Return what tools listed: in all answers, or those of the provider of a tool, or those of some sources."""
         self._read(self._listed, tool, among)
         return self._listed
 
-    def records(self, tool: str = "", among: frozenset[int] | None = None) -> Records:
+    def records(self, tool: str = "", among: frozenset[int] | None = None) -> SourceRecords:
         """Return the records that answers hold, whoever writes these; of which answers, as for `listed`."""
         self._read(self._records, tool, among)
         return self._records
@@ -167,7 +167,7 @@ class Index:
     # Several threads may look values up at once. Each sees to it that all it needs is taken apart before it goes on,
     # and no harm comes of an answer that two of them took apart.
 
-    def _read(self, reader: Listed | Records, tool: str, among: frozenset[int] | None) -> None:
+    def _read(self, reader: ListedIdentifiers | SourceRecords, tool: str, among: frozenset[int] | None) -> None:
         unread = self._unread[reader]
         for provider in (tool.partition(".")[0],) if tool else tuple(unread):
             if held := unread.get(provider):
@@ -175,7 +175,9 @@ class Index:
                 numbers = tuple(held) if among is None else (held.keys() & among) | (held.keys() & opaque)
                 self._read_of(held, numbers, reader)
 
-    def _read_of(self, held: dict[int, tuple[Any, ...]], numbers: Iterable[int], reader: Listed | Records) -> None:
+    def _read_of(
+        self, held: dict[int, tuple[Any, ...]], numbers: Iterable[int], reader: ListedIdentifiers | SourceRecords
+    ) -> None:
         for number in numbers:
             answers = held.get(number, ())
             for payload in answers:

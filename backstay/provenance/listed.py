@@ -50,7 +50,7 @@ class _FieldName(str):
     __slots__ = ()
 
 
-class Listed:
+class ListedIdentifiers:
     """Hold which answers list which identifiers, and which other fields they have."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ def _is_said(row: set[str], said: set[str], numbers: Numbers) -> bool:
     return said.issuperset(row) and not (any(map(is_short_number, row)) and numbers.quiet & row)
 
 
-class _Sorted(NamedTuple):
+class _Leaves(NamedTuple):
     """Hold the leaves of an answer by what they are."""
 
     listed: dict[str, list[str]]
@@ -188,8 +188,8 @@ class _Sorted(NamedTuple):
     numbers: Numbers
 
 
-def _sorted(leaves: Iterable[Leaf]) -> _Sorted:
-    listed, fields, rest, addresses, names, numbers = found = _Sorted({}, {}, [], [], {}, Numbers())
+def _sorted(leaves: Iterable[Leaf]) -> _Leaves:
+    listed, fields, rest, addresses, names, numbers = found = _Leaves({}, {}, [], [], {}, Numbers())
     for name, value in leaves:
         if isinstance(value, _FieldName):
             names[_key(value)] = words(value)

@@ -8,10 +8,10 @@ from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
 from backstay.provenance.composition import MOST_WORDS, Composition, without_references
 from backstay.provenance.index import MOST_CODES, MOST_PLACES, NOBODY
 from backstay.provenance.installs import installed_by, reads_files
-from backstay.provenance.listed import LONGEST, Listed, is_identifier
+from backstay.provenance.listed import LONGEST, ListedIdentifiers, is_identifier
 from backstay.provenance.part import (
     LEAST_PIECE,
-    Part,
+    ValuePart,
     comes_from_others,
     is_dictated,
     reaches,
@@ -24,8 +24,8 @@ from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
     MOST_LEAVES,
+    ArgumentSources,
     Parts,
-    Sources,
     is_others,
     source_of,
     vouched,
@@ -68,7 +68,7 @@ class _Doubt(NamedTuple):
 class Lookup(Composition):
     """Look the arguments of calls up in one index."""
 
-    def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> Sources:
+    def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> ArgumentSources:
         """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
         by: dict[str, Parts] = {}
         foreign, reaching, whole = dict[str, None](), dict[str, None](), dict[str, None]()
@@ -99,7 +99,7 @@ class Lookup(Composition):
             if egress and reaches(parts, page=is_address_of_a_page(name, str(value)[:LONGEST_PAGE])):
                 reaching[pointer] = None
         shown, more = bounded(collapsed(arguments, by), {*foreign, *reaching})
-        return Sources(
+        return ArgumentSources(
             by=shown,
             foreign=tuple(foreign)[:MOST_LEAVES],
             reaching=tuple(reaching)[:4],
@@ -133,7 +133,9 @@ class Lookup(Composition):
         )
         return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file)
 
-    def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
+    def _is_foreign(
+        self, value: Any, parts: list[ValuePart], shape: Shape, *, tool: str, name: str, hurried: bool
+    ) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
         if shape == "name":
             return True
@@ -180,7 +182,7 @@ class Lookup(Composition):
         return 2 * sum(part.letters for part in theirs) < len(run_of(name))
 
     def _doubt(
-        self, value: Any, parts: list[Part], shape: Shape, *, tool: str, arguments: dict[str, Any]
+        self, value: Any, parts: list[ValuePart], shape: Shape, *, tool: str, arguments: dict[str, Any]
     ) -> _Doubt | None:
         """Return why nobody vouches for an address of a value, or for what a string leads to or gets installed."""
         if shape == "atom":
@@ -228,7 +230,7 @@ class Lookup(Composition):
         end, found = self._longest(in_order, 0) if before else (0, NOBODY)
         return bool(found) and end == len(in_order) and len(found) < MOST_PLACES and self._others(found) <= before
 
-    def _doubt_of_records(self, value: Any, parts: list[Part]) -> str:
+    def _doubt_of_records(self, value: Any, parts: list[ValuePart]) -> str:
         """Return why own records do not vouch for an address of a value."""
         own = self.index.own
         if not own or isinstance(value, bool):
@@ -310,8 +312,8 @@ class Lookup(Composition):
         return False
 
     def _dictated(
-        self, value: str, parts: list[Part], *, tool: str, name: str, closely: bool
-    ) -> tuple[list[Part], Shape]:
+        self, value: str, parts: list[ValuePart], *, tool: str, name: str, closely: bool
+    ) -> tuple[list[ValuePart], Shape]:
         """Return the parts of what a call acts on, and whether others wrote it in text: then its shape is `name`.
 
         A value that is found nowhere as it is, is looked at closely. A field of the provider may say it.
@@ -323,7 +325,7 @@ class Lookup(Composition):
         if not is_dictated(looked, value):
             return parts, "other"
         in_order = words(value)
-        if not self.index.may_list(tool) or not Listed.may_have(in_order, words_of(name)):
+        if not self.index.may_list(tool) or not ListedIdentifiers.may_have(in_order, words_of(name)):
             return looked, "name"
         found = self._longest(in_order, 0)[1]
         if not found or len(found) >= MOST_PLACES:
@@ -363,13 +365,13 @@ class Lookup(Composition):
     def _others(self, found: frozenset[int]) -> frozenset[int]:
         return frozenset(number for number in found if is_others(self.index.codes[number]))
 
-    def _joined_by_trusted(self, parts: list[Part], shape: Shape) -> bool:
+    def _joined_by_trusted(self, parts: list[ValuePart], shape: Shape) -> bool:
         """Return whether trusted places hold all parts of an address, and each border between two of them."""
         if shape != "atom" or len(parts) < 2 or not all(part.trusted and part.letters >= LEAST_PIECE for part in parts):
             return False
         borders = (self._found[before.words[-1] + after.words[0]] for before, after in pairwise(parts))
         return all(found - self._others(found) for found in borders)
 
-    def _codes(self, parts: list[Part]) -> Parts:
+    def _codes(self, parts: list[ValuePart]) -> Parts:
         codes = dict.fromkeys(part.codes or (MODEL,) for part in parts)
         return tuple(codes) or BY_MODEL

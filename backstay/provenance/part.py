@@ -16,7 +16,7 @@ LONG_RUN = 6
 """This many words in a row are told of also as a part of a string that says nothing of where a call goes."""
 
 
-class Part(NamedTuple):
+class ValuePart(NamedTuple):
     """Hold one part of a value: its words in a row, and the codes of the places where they are in a row."""
 
     words: tuple[str, ...]
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 _is_trusted = lru_cache(maxsize=1024)(vouched)
 
 
-def comes_from_others(parts: list[Part], shape: Shape) -> bool:
+def comes_from_others(parts: list[ValuePart], shape: Shape) -> bool:
     """Return whether what others wrote says where a call goes, and nobody else vouches for it."""
     theirs = [part for part in parts if part.others and not part.trusted]
     if any(_weighs(part, shape) for part in theirs):
@@ -69,13 +69,13 @@ def comes_from_others(parts: list[Part], shape: Shape) -> bool:
     return bool(theirs) and 2 * sum(part.letters for part in theirs) >= sum(part.letters for part in parts)
 
 
-def is_dictated(parts: list[Part], value: str) -> bool:
+def is_dictated(parts: list[ValuePart], value: str) -> bool:
     """Return whether others wrote two thirds of a name or more, and nobody else vouches for these."""
     theirs = sum(part.letters for part in parts if part.others and not part.trusted)
     return theirs > 0 and 3 * theirs >= 2 * len(run_of(value))
 
 
-def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
+def stood_whole(parts: list[ValuePart], value: Any, shape: Shape) -> bool:
     """Return whether a value stood somewhere as a whole, and not only as a word that anybody uses."""
     if len(parts) != 1 or not parts[0].known:
         return False
@@ -85,7 +85,7 @@ def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
     return part.letters >= len(run_of(unquote(str(value)))) or list(part.words) in numbers(value)
 
 
-def told_partly(parts: list[Part], shape: Shape, *, foreign: bool) -> tuple[str, ...]:
+def told_partly(parts: list[ValuePart], shape: Shape, *, foreign: bool) -> tuple[str, ...]:
     """Return where the parts of a value stood that say something of it; common words do only where policy may mind."""
     telling = [part for part in parts if part.known]
     if shape == "other":
@@ -96,7 +96,7 @@ def told_partly(parts: list[Part], shape: Shape, *, foreign: bool) -> tuple[str,
     return tuple(dict.fromkeys(code for part in telling for code in part.codes))
 
 
-def _weighs(part: Part, shape: Shape) -> bool:
+def _weighs(part: ValuePart, shape: Shape) -> bool:
     if shape == "atom":
         return True
     if any(map(is_computed, part.codes)):
@@ -106,7 +106,7 @@ def _weighs(part: Part, shape: Shape) -> bool:
     return part.letters >= LEAST_PIECE and part.digits
 
 
-def reaches(parts: list[Part], *, page: bool) -> bool:
+def reaches(parts: list[ValuePart], *, page: bool) -> bool:
     """Return whether the address of a page does not come from the task, a person or the operator.
 
     Of other arguments, whether they hold words of an answer, or what a program computed.
@@ -116,5 +116,5 @@ def reaches(parts: list[Part], *, page: bool) -> bool:
     return any(set(part.codes) - {MODEL} and not _sent_by(part) for part in parts)
 
 
-def _sent_by(part: Part) -> bool:
+def _sent_by(part: ValuePart) -> bool:
     return any(code in {"task", "person", "operator"} for code in part.codes)

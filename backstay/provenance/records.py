@@ -72,7 +72,7 @@ class Record(NamedTuple):
         return of is not None and (not of or bool(of & kind))
 
 
-class _Named:
+class _Entity:
     """Hold somebody or something by its name, with its identifiers by the names of their fields."""
 
     def __init__(self, name: frozenset[str], item: dict[Any, Any]) -> None:
@@ -85,14 +85,14 @@ class _Named:
         """Return the values of its fields, as they are compared."""
         return {field: _key(str(value)) for field, value in self._item.items()}
 
-    def is_rival(self, other: "_Named", key: str) -> bool:
+    def is_rival(self, other: "_Entity", key: str) -> bool:
         """Return whether it has another value in a field in which another one has a value."""
         return key not in self.fields.values() and any(
             self.fields.get(field, key) != key for field, value in other.fields.items() if value == key
         )
 
 
-class Records:
+class SourceRecords:
     """Hold the records of a run."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Records:
         self._count = 0
         self._records: dict[str, list[Record]] = {}
         self._by_key: dict[tuple[str, str], list[Record]] = {}
-        self._named: dict[str, list[_Named]] = {}
+        self._named: dict[str, list[_Entity]] = {}
         """By provider, as all of these."""
         self._skipped: set[str] = set()
         """The providers of which not all is known, so that no record of theirs is the only one."""
@@ -140,7 +140,7 @@ class Records:
             for word in words(value)
         ]
         if called and len(called) <= MOST_WORDS and len(named) < MOST:
-            named.append(_Named(frozenset(word for word in called if len(word) > 1), item))
+            named.append(_Entity(frozenset(word for word in called if len(word) > 1), item))
 
     def skip(self, code: str) -> None:
         """Take no record of a provider for the only one, of which an answer was too large to take apart."""
@@ -222,7 +222,7 @@ def _kind(tool: str, name: str) -> frozenset[str]:
     return words_of(name) - _OWN or _kinds(tool) - _GENERIC
 
 
-def _is_shared(somebody: _Named, key: str, named: Sequence[_Named], said: Callable[[str], bool]) -> bool:
+def _is_shared(somebody: _Entity, key: str, named: Sequence[_Entity], said: Callable[[str], bool]) -> bool:
     rivals = [other for other in named if other.is_rival(somebody, key)]
     if meant := {word for word in somebody.name if said(word)}:
         return any(meant <= other.name for other in rivals)

@@ -102,7 +102,7 @@ def vouched(codes: Sequence[str]) -> bool:
     return bool(computed) and not any(map(is_others, computed))
 
 
-class Sources(Message):
+class ArgumentSources(Message):
     """Hold where the arguments of one call came from, in short codes."""
 
     by: dict[str, Parts] = Field(default_factory=dict)
@@ -139,14 +139,14 @@ class Sources(Message):
         # Below a pointer that is named itself nothing else stands; below others something may be missing.
         return below if pointer in self.by else None
 
-    def given_by(self, people: Mapping[str, str]) -> "Sources":
+    def given_by(self, people: Mapping[str, str]) -> "ArgumentSources":
         """Return the sources after people have given arguments other values; `people` says who, by pointer.
 
         The target of a reference is not known, whoever referred to it.
         """
         known = [at for at in people if not any(among(other, [at]) for other in self.refers)]
         by = {at: parts for at, parts in self.by.items() if not among(at, known)}
-        return Sources(
+        return ArgumentSources(
             by=by | dict.fromkeys(known, (("person",),)),
             foreign=tuple(at for at in self.foreign if not among(at, known)),
             reaching=tuple(at for at in self.reaching if not among(at, known)),
@@ -198,7 +198,7 @@ def _shown(codes: Iterable[str], *, part: bool) -> tuple[Source, ...]:
     return tuple(source.model_copy(update={"part": True}) if part else source for source in told)
 
 
-def sources_data(sources: Sources | None) -> dict[str, Any]:
+def sources_data(sources: ArgumentSources | None) -> dict[str, Any]:
     """Return what the event of a call keeps of its sources; nothing where all is the model's own."""
     if sources is None or sources.by == {"": BY_MODEL}:
         return {}

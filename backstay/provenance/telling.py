@@ -11,7 +11,7 @@ COMPOSED = "composed by the model"
 """Of what stood nowhere, where policy minds that."""
 
 
-class Told(NamedTuple):
+class ArgumentOrigin(NamedTuple):
     """Hold what people are told of where one argument came from."""
 
     text: str

@@ -24,7 +24,7 @@ class Declined(ToolError):
     """The person who was asked declined."""
 
 
-class Asked(BaseException):
+class AnswerNeeded(BaseException):
     """The tool waits for a person; it is run again with the answer. It passes through `except Exception`."""
 
     def __init__(self, question: str, schema: Any) -> None:

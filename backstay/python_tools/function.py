@@ -8,7 +8,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
 
 from backstay.errors import ArgumentsInvalid, ToolboxInvalid
-from backstay.python_tools.context import Asked, Retry, ToolContext, ToolError
+from backstay.python_tools.context import AnswerNeeded, Retry, ToolContext, ToolError
 from backstay.python_tools.tool import ToolOptions, options_of
 
 InThread = Callable[..., Awaitable[Any]]
@@ -19,13 +19,13 @@ _UNFIT = (NameError, TypeError, ValueError, RuntimeError, PydanticUserError)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FunctionOutcome:
     """Tell how one run of a function ended."""
 
     how: Literal["returned", "failed", "retry", "raised", "asked"]
     data: Any = None
     error: str | None = None
-    asked: Asked | None = None
+    asked: AnswerNeeded | None = None
     exception: BaseException | None = None
 
 
@@ -56,7 +56,7 @@ class FunctionTool:
             raise ArgumentsInvalid("; ".join(faults)[:500]) from None
         return {name: getattr(admitted, name) for name in type(admitted).model_fields}
 
-    async def run(self, arguments: dict[str, Any], context: ToolContext, in_thread: InThread) -> Ended:
+    async def run(self, arguments: dict[str, Any], context: ToolContext, in_thread: InThread) -> FunctionOutcome:
         """Call the function once with admitted arguments and return how that ended; it raises nothing of its own."""
         given = arguments if self.context is None else {**arguments, self.context: context}
         try:
@@ -65,16 +65,16 @@ class FunctionTool:
                 found = await found
             data = _JSON.dump_python(found, mode="json", fallback=str)
             if self.options.succeeded_if is not None and not self.options.succeeded_if(found):
-                return Ended("failed", error="succeeded_if does not say that it succeeded")
+                return FunctionOutcome("failed", error="succeeded_if does not say that it succeeded")
         except Retry as error:
-            return Ended("retry", error=f"call it again in another way: {error}")
+            return FunctionOutcome("retry", error=f"call it again in another way: {error}")
         except ToolError as error:
-            return Ended("failed", error=str(error) or type(error).__name__)
-        except Asked as asked:
-            return Ended("asked", asked=asked)
+            return FunctionOutcome("failed", error=str(error) or type(error).__name__)
+        except AnswerNeeded as asked:
+            return FunctionOutcome("asked", asked=asked)
         except (Exception, SystemExit) as error:  # the code of a tool may fail in any way
-            return Ended("raised", error=f"the tool failed: {type(error).__name__}", exception=error)
-        return Ended("returned", data=data)
+            return FunctionOutcome("raised", error=f"the tool failed: {type(error).__name__}", exception=error)
+        return FunctionOutcome("returned", data=data)
 
 
 def function_tool(function: Callable[..., Any]) -> FunctionTool:

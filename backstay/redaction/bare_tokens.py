@@ -77,7 +77,7 @@ def is_drawn(word: str) -> bool:
     return len(word) >= _SHORTEST and not word.isalpha() and not word.isdecimal() and not is_worded(word)
 
 
-class _Around(NamedTuple):
+class _Surroundings(NamedTuple):
     """The text before and behind a token, and whether it has its line for itself; then the lines beside it."""
 
     before: str
@@ -106,7 +106,7 @@ def _is_in_block(text: str, runs: list[tuple[int, int]], at: int) -> bool:
     return (above and text[end : end + 1] in ("\n", "")) or (below and (start == 0 or text[start - 1] == "\n"))
 
 
-def _is_code(around: _Around) -> bool:
+def _is_code(around: _Surroundings) -> bool:
     before, behind, _ = around
     return any(sign.search(before) for sign in (_CODE, _FIELD)) or _CODE.search(behind) is not None
 
@@ -136,25 +136,25 @@ def _is_text(token: str) -> bool:
         return False
 
 
-def _around(text: str, start: int, end: int) -> _Around:
+def _around(text: str, start: int, end: int) -> _Surroundings:
     before, behind = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
     above, _, left = before.rpartition("\n")
     right, _, below = behind.partition("\n")
     is_first = not above.strip()
     if right.strip(_MARKS) or (is_first and left.strip(_MARKS)):
-        return _Around(left, right)
+        return _Surroundings(left, right)
     above = above.rstrip(f"\n{_MARKS}").rpartition("\n")[2]
     if above.endswith("?") and _SPEAKER.fullmatch(left):
-        return _Around(_SPEAKER.sub("", above, count=1), "", has_line=True)
+        return _Surroundings(_SPEAKER.sub("", above, count=1), "", has_line=True)
     if left.strip(_MARKS):
-        return _Around(left, right)
+        return _Surroundings(left, right)
     below = below.lstrip(f"\n{_MARKS}").partition("\n")[0]
     if _OF_LIST.fullmatch(below) or _OF_LIST.search(above):
-        return _Around("", "")
-    return _Around(above, below, has_line=True)
+        return _Surroundings("", "")
+    return _Surroundings(above, below, has_line=True)
 
 
-def _is_secret(sort: str, around: _Around) -> bool:
+def _is_secret(sort: str, around: _Surroundings) -> bool:
     """Return what the words before and behind a token say of it."""
     before = _WORD.findall(around.before.lower())[: -_BEFORE - 1 : -1]
     told = _is_called_secret(before)

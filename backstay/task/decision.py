@@ -9,7 +9,7 @@ from backstay.budgets.share import AskedSums, asked_share
 from backstay.budgets.usage import ModelUsage
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen, Message
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.task.plan import Plan
 from backstay.tools.tool import ToolCall
@@ -134,7 +134,7 @@ class ProposePlan(_Act):
     plans: tuple[Plan, ...] = Field(min_length=1, max_length=MOST_ALTERNATIVES)
     parent: str | None = None
     """The plan that this one amends or corrects."""
-    sources: tuple[tuple[Sources | None, ...], ...] = ()
+    sources: tuple[tuple[ArgumentSources | None, ...], ...] = ()
     """Where the arguments of each step of each plan come from; empty where nobody needs to know."""
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from backstay.budgets.usage import ModelUsage
 from backstay.frozen import Frozen
-from backstay.provenance.source import Sources, sources_data
+from backstay.provenance.source import ArgumentSources, sources_data
 from backstay.shown import brief_arguments, one_line
 from backstay.tools.tool import ToolResult
 
@@ -144,7 +144,7 @@ def call_drafts(
     result: ToolResult,
     *,
     effect: int | None,
-    sources: Sources | None,
+    sources: ArgumentSources | None,
     step: int,
 ) -> tuple[EventDraft, ...]:
     """Return the events of a call: `action.called` with what came back, or `action.failed` with the reason."""

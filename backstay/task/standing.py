@@ -73,7 +73,7 @@ class Times(PublicInput):
         return self
 
 
-class Door(PublicInput):
+class TriggerLimits(PublicInput):
     """Limit what a trigger takes."""
 
     max_bytes: int = Field(default=65_536, ge=2, le=262_144)
@@ -99,7 +99,7 @@ class StandingTask(PublicInput):
     per_day: PerDay
     times: Times | None = None
     """Of a schedule."""
-    door: Door | None = None
+    door: TriggerLimits | None = None
     """Of a trigger."""
 
     @classmethod

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from backstay.errors import ArgumentsInvalid
-from backstay.python_tools.context import Asked, CallRefused, ToolContext
+from backstay.python_tools.context import AnswerNeeded, CallRefused, ToolContext
 from backstay.python_tools.function import FunctionTool, function_tool, hook_tool
 from backstay.tools.tool import Safety
 
@@ -60,9 +60,9 @@ class TestContext(ToolContext):
         if self.written:
             raise CallRefused("ask before anything is written")
         if not self.answers:
-            raise Asked(question, schema)
+            raise AnswerNeeded(question, schema)
         self.asked.append(question)
-        return Asked(question, schema).admit(self.answers.pop(0))
+        return AnswerNeeded(question, schema).admit(self.answers.pop(0))
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Any:
         self.calls.append((tool, arguments))

@@ -15,7 +15,7 @@ class Artifact(Frozen):
     """In bytes."""
 
 
-class Reached(Frozen):
+class HostTraffic(Frozen):
     """Tell what went to one host and came from it; no path, and nothing of the content."""
 
     host: str
@@ -40,7 +40,7 @@ class JailUse(Frozen):
     """The most memory that was seen; None where it ended before anybody looked."""
     output_bytes: int = Field(ge=0)
     """What it printed, whether it was kept or not."""
-    reached: tuple[Reached, ...] = Field(default=(), exclude_if=lambda reached: not reached)
+    reached: tuple[HostTraffic, ...] = Field(default=(), exclude_if=lambda reached: not reached)
     """The hosts that it reached through the proxy."""
     refused: int = Field(default=0, ge=0, exclude_if=lambda refused: not refused)
     """How often the proxy refused what it asked for."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from backstay.frozen import Frozen, Message
 from backstay.tools.execution import JailUse
-from backstay.tools.tool import Settled, Tool, ToolCall
+from backstay.tools.tool import OutcomeSource, Tool, ToolCall
 
 
 class Program(Frozen):
@@ -44,7 +44,7 @@ class ProgramAnswer(Message):
     """The stored result record."""
     error: str | None = None
     error_type: str | None = None
-    settled: Settled | None = None
+    settled: OutcomeSource | None = None
     """Set when it took place and its answer is lost."""
     effect: int | None = None
     """The number of its effect, where the program wants to know how the call ended."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.frozen import Frozen, Message
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import ShownArguments
 from backstay.tools.execution import JailUse
 from backstay.tools.server_task import ServerTask
@@ -26,7 +26,7 @@ class Elicitation(Frozen):
     """What the server did without an answer, in its own words; None when it waits for one."""
 
 
-class Settled(Frozen):
+class OutcomeSource(Frozen):
     """Tell who found out that an effect took place whose answer is lost."""
 
     effect: int
@@ -183,7 +183,7 @@ class ToolCall(Frozen):
     arguments: dict[str, Any] = Field(default_factory=dict)
     """As decided: secrets are handles, big leaves are refs, plan references are still references."""
     reason: str = ""
-    sources: Sources | None = None
+    sources: ArgumentSources | None = None
     """Where the arguments came from; None where nobody needs to know."""
     limits: WorkspaceLimits | None = None
     """What it may use of its jail, when that is less than usual."""
@@ -216,7 +216,7 @@ class ToolResult(Message):
     """For an unknown outcome: how long until the request can no longer be under way."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
-    settled: Settled | None = None
+    settled: OutcomeSource | None = None
     """Set when it is known to have taken place, and its answer is not."""
     question: Elicitation | None = None
     """What the tool's server asks before it continues; the call is made again with the answer."""

@@ -21,7 +21,7 @@ from backstay.shown import shell_words
 from examples.demo.books import MailboxBooks
 from examples.demo.stage import MAILS_BEFORE_THE_KILL, ROOT, Stage
 from gateways.terminal.asking.prompt import Detached, Prompt
-from gateways.terminal.follow import Follower
+from gateways.terminal.follow import RunFollower
 from gateways.terminal.render import ending_lines, result_text
 from gateways.terminal.session import account_name
 from gateways.terminal.terminal import Terminal
@@ -58,7 +58,7 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
         why = "--yes was given" if yes else "" if terminal.interactive else "there is no terminal to ask at"
         try:
             async with asyncio.timeout(None if terminal.interactive else _LONGEST_S):
-                await Follower(terminal, run, prompt, yes=why).follow()
+                await RunFollower(terminal, run, prompt, yes=why).follow()
                 result = await run.result()
         except Detached:
             terminal.say("You left the run. It would go on, but the demo stops its Temporal now.", "yellow")

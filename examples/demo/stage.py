@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from gateways.terminal.local.embedded import Embedded, environment_for, start_temporal
+from gateways.terminal.local.embedded import EmbeddedServer, environment_for, start_temporal
 from gateways.terminal.local.parts import start_page, start_worker
 from gateways.terminal.local.ports import free_port
 from system.child import Child
@@ -57,9 +57,9 @@ class Stage:
         self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
         self.model = PRICED_MODEL if self.scripted else settings.model
         self._given = settings.environment
-        self._parts: list[Child | Embedded] = []
+        self._parts: list[Child | EmbeddedServer] = []
         self._environment: dict[str, str] = {}
-        self.server: Embedded
+        self.server: EmbeddedServer
         self.worker: Child
         self.programs = ""
         """What the worker says about programs: that they run in jails, or why they cannot."""
@@ -106,7 +106,7 @@ class Stage:
         told = any(name.startswith("TEMPORAL_") for name in self._given)
         return self.server.address == "127.0.0.1:7233" and not told
 
-    async def _start_temporal(self, port: int, ui_port: int) -> Embedded:
+    async def _start_temporal(self, port: int, ui_port: int) -> EmbeddedServer:
         return await start_temporal(
             port=port,
             ui_port=ui_port,

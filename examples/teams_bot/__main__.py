@@ -37,7 +37,7 @@ from examples.teams_bot.activity import MOST_BYTES, Activity
 from examples.teams_bot.connector import BotSettings, Connector
 from examples.teams_bot.door import TeamsDoor
 from gateways.links import Stranger
-from gateways.listening import Server, TooLong, address_of, config_of, listen, read_body
+from gateways.listening import PageServer, TooLong, address_of, config_of, listen, read_body
 from gateways.terminal.session import open_store, require_store, session
 from people.notices.delivering import delivering
 from store.store import Store
@@ -92,7 +92,7 @@ async def serve(variables: Mapping[str, str]) -> None:
     async with session(settings) as backstay, open_store(settings) as store, open_bot(bot, backstay, store) as app:
         with listen(HOST, int(port)) as listener:
             at = f"{address_of(HOST, listener.getsockname()[1])}{PATH}"
-            server = Server(config_of(app, _MOST_CONNECTIONS), lambda: print(f"ready: {at}", flush=True))
+            server = PageServer(config_of(app, _MOST_CONNECTIONS), lambda: print(f"ready: {at}", flush=True))
             await server.serve(sockets=[listener])
 
 

@@ -15,7 +15,7 @@ from backstay.shown import clipped_words, one_line
 from examples.teams_bot.activity import Activity
 from people.requests import posted as shown
 from people.requests.editing import change_words, edit_of, edited_arguments
-from people.requests.entered import Edit, Entered, Typed, remembering
+from people.requests.entered import Edit, FormEntry, Typed, remembering
 from people.requests.form import DecisionForm
 from people.requests.key import RequestKey
 
@@ -88,25 +88,25 @@ def edit_in(sent: Activity, call: int, whole: Mapping[str, Any]) -> Edit:
     return edit_of(call, whole, {name: sent.text(field) for field, name in names.items() if field in given})
 
 
-def entered_in(sent: Activity, form: DecisionForm) -> Entered:
+def entered_in(sent: Activity, form: DecisionForm) -> FormEntry:
     """Return what a person filled in of a card; raises EntryRefused, or DecisionRefused for no card of ours."""
     comment = sent.text("comment")
     match choice := sent.text("choice"):
         case "approve" | "dry_run" | "happened" | "did_not_happen" | "retry":
-            return Entered(choice)
+            return FormEntry(choice)
         case "reject":
-            return Entered("reject_stop" if sent.text("then") == "stop" else "reject", comment)
+            return FormEntry("reject_stop" if sent.text("then") == "stop" else "reject", comment)
         case "remember":
             return remembering(sent.text("remember"), sent.text("arguments") or "these", comment)
         case "choose":
             limits = {limit.field: typed for limit in form.limits if (typed := sent.text(limit.field).strip())}
             none = sent.text("processes") == "no"
-            return Entered("approve", comment, left_out=sent.numbers("out"), no_processes=none, limits=limits)
+            return FormEntry("approve", comment, left_out=sent.numbers("out"), no_processes=none, limits=limits)
         case "answer":
             fields: dict[tuple[str, ...], Typed] = {}
             for at, field in enumerate(form.fields):
                 fields[field.path] = sent.numbers(f"field{at}") if field.choices else sent.text(f"field{at}")
-            return Entered("answer", answer=sent.text("answer"), fields=fields)
+            return FormEntry("answer", answer=sent.text("answer"), fields=fields)
         case _:
             raise DecisionRefused("this card is of another version; look for a newer one")
 

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.shown import message_line, one_line
@@ -18,11 +18,11 @@ from people.decide.deciding import decide_shown, remembered_line
 from people.decide.looking import arguments_of, look_shown, posted_request
 from people.notices.delivering import NotTaken
 from people.notices.posting import is_first, put
-from people.requests.entered import Entered
+from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
-from store.notices.posts import Post
+from store.notices.posts import ChatPost
 from store.store import Store
 
 LOOK_S = 10.0
@@ -46,12 +46,12 @@ class TeamsDoor:
         """Show the request that a notice is about, and remind people of it; raises NotTaken."""
         if notice.request_id:
             await self._show(notice.workflow_id, notice.run_id, notice.request_id)
-        if notice.event is not Told.ASKED or notice.request is None:
+        if notice.event is not NoticeKind.ASKED or notice.request is None:
             return
         request = ApprovalRequest.model_validate(notice.request)
         if notice.reminder or request.escalation:
             words = f"Still waits for a decision: {one_line(request.question, 1000)} {request.escalation}"
-            wanted = Post(receiver=self.name, name=f"told/{notice.id}", kind="told", run=notice.workflow_id)
+            wanted = ChatPost(receiver=self.name, name=f"told/{notice.id}", kind="told", run=notice.workflow_id)
             await self._put(wanted, told(words))
 
     async def follow(self) -> None:
@@ -70,7 +70,7 @@ class TeamsDoor:
         base = sent.conversation.partition(";")[0]
         if sent.type != "message" or sent.value is None or base != self._conversation.partition(";")[0]:
             return
-        wanted = Post(receiver=self.name, name=f"command/{sent.id}", kind="command", run=sent.id)
+        wanted = ChatPost(receiver=self.name, name=f"command/{sent.id}", kind="command", run=sent.id)
         if not await is_first(self._store.posts, wanted):
             return
         try:
@@ -96,7 +96,7 @@ class TeamsDoor:
             await self._quietly(self._show(key.workflow_id, key.run_id, key.request_id))
         return remembered_line(key, answer)
 
-    async def _entered(self, sent: Activity, request: ApprovalRequest, key: RequestKey) -> Entered | None:
+    async def _entered(self, sent: Activity, request: ApprovalRequest, key: RequestKey) -> FormEntry | None:
         """Return what a person filled in; None for a press that opens the form of a call. Raises EntryRefused."""
         choice = sent.text("choice")
         if choice not in {"modify", "change"}:
@@ -104,7 +104,7 @@ class TeamsDoor:
         index = next(iter(sent.numbers("call")), 0)
         whole = await arguments_of(self._backstay.run(key.workflow_id), request, index)
         if choice == "change":
-            return Entered("modify", sent.text("comment"), edits=(edit_in(sent, index, whole),))
+            return FormEntry("modify", sent.text("comment"), edits=(edit_in(sent, index, whole),))
         call = next(call for call in request.calls if call.index == index)
         await self._connector.write(edit_card(request, call, whole, key))
         return None
@@ -117,10 +117,10 @@ class TeamsDoor:
         posted = await posted_request(self._backstay, row)
         about = {"workflow_id": workflow_id, "run_id": run_id, "request_id": request_id, "run": row.run}
         name = f"request/{workflow_id}/{run_id}/{request_id}"
-        wanted = Post(receiver=self.name, name=name, kind="request", **about)
+        wanted = ChatPost(receiver=self.name, name=name, kind="request", **about)
         await self._put(wanted, painted(posted)[0], drawn=row.changed_at, event=posted.votes)
 
-    async def _put(self, wanted: Post, card: dict[str, Any], **shows: Any) -> None:
+    async def _put(self, wanted: ChatPost, card: dict[str, Any], **shows: Any) -> None:
         write = self._connector.write
         await put(self._store.posts, wanted, lambda post: write(card, post.ts), channel=self.name, **shows)
 

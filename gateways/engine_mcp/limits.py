@@ -15,7 +15,7 @@ class TooMany(Exception):
     """A caller asks for more at the same time, or more often, than it may."""
 
 
-class Limits:
+class CallerLimits:
     """Count what callers do, in this process."""
 
     def __init__(

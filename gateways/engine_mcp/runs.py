@@ -24,7 +24,7 @@ from gateways.engine_mcp.views import event_view, questions_of, result_view, ver
 from gateways.links import Seals
 from gateways.mcp_serving import answered
 from people.decide.looking import hindrance
-from people.runs.finding import KnownRun, Sources, find
+from people.runs.finding import KnownRun, RunSources, find
 from people.runs.listing import list_page
 from people.runs.starting import in_own_name, start_once
 from store.store import Store
@@ -51,7 +51,7 @@ class EngineRuns:
         self._unsigned = Backstay(backstay.client, task_queue=backstay.task_queue)
         self._trusted = frozenset(map(principal, trusted))
         self._signs = signs
-        self._sources = Sources(backstay, store, None)
+        self._sources = RunSources(backstay, store, None)
 
     async def start(self, caller: str, task: dict[str, Any], *, said: Sequence[str], once: str) -> str:
         """Start a run as the caller, and the same run once for each `once` that is not empty; return its ID.

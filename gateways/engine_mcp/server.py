@@ -13,17 +13,17 @@ from mcp.shared.exceptions import MCPError
 from backstay.errors import BackstayError, Transient
 from backstay.shown import message_line, one_line
 from backstay.version import version
-from gateways.engine_mcp.limits import Limits, TooMany
+from gateways.engine_mcp.limits import CallerLimits, TooMany
 from gateways.engine_mcp.subscriptions import Subscriptions
 from gateways.engine_mcp.tasks import (
     EXTENSION,
     HEADER_MISMATCH,
     MOST_ID,
     AboutTask,
-    Begun,
     Report,
     ServedTask,
     Tasks,
+    TaskStart,
     UnknownTask,
     elicits,
     has_extension,
@@ -39,7 +39,7 @@ Context = ServerRequestContext[Any]
 log = structlog.get_logger("backstay.mcp")
 
 
-class Call(NamedTuple):
+class ToolRequest(NamedTuple):
     """Hold one call of a tool."""
 
     caller: str
@@ -55,7 +55,7 @@ class ServedTool(NamedTuple):
     """Hold a tool: what clients are told of it, and what does it."""
 
     told: types.Tool
-    call: Callable[[Call], Awaitable[types.CallToolResult | types.InputRequiredResult | Begun]]
+    call: Callable[[ToolRequest], Awaitable[types.CallToolResult | types.InputRequiredResult | TaskStart]]
     """Raises BackstayError, which the client is told as an error of the tool."""
     only_as_task: bool = False
     """Whether only clients that know the extension can call it."""
@@ -72,7 +72,7 @@ class TaskServer:
         name: str,
         instructions: str,
         caller: Callable[[Context], str],
-        limits: Limits,
+        limits: CallerLimits,
     ) -> None:
         """`caller` says who sends a request; nothing in the request itself does."""
         self._tools = {tool.told.name: tool for tool in tools}
@@ -113,11 +113,11 @@ class TaskServer:
             await context.session.report_progress(progress, message=words or None)
 
         answers = {key: _plain(said) for key, said in (params.input_responses or {}).items()}
-        call = Call(caller, params.arguments or {}, _client(context), report, answers)
+        call = ToolRequest(caller, params.arguments or {}, _client(context), report, answers)
         try:
             with self._limits.under_way(caller):
                 made = await tool.call(call)
-                if not isinstance(made, Begun):
+                if not isinstance(made, TaskStart):
                     return made
                 if has_extension(capabilities):
                     return (await self._begun(caller, made)).created()
@@ -129,14 +129,14 @@ class TaskServer:
         except BackstayError as error:
             return failed(_told(error))
 
-    async def _begun(self, caller: str, begun: Begun) -> ServedTask:
+    async def _begun(self, caller: str, begun: TaskStart) -> ServedTask:
         try:
             return await self._tasks.look(caller, begun.task)
         except Transient:
             # The client must know the task by its name, even if its state cannot be read now.
             return ServedTask.new(begun.task)
 
-    async def _waited(self, call: Call, begun: Begun) -> types.CallToolResult:
+    async def _waited(self, call: ToolRequest, begun: TaskStart) -> types.CallToolResult:
         """Return what a task came to, or else what it is told by that goes on without this call."""
         await call.report(0.001, begun.task)
         task = await settled(lambda: self._tasks.look(call.caller, begun.task), call.report, begun.wait_s)

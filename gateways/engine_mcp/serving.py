@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from backstay.errors import BackstayError
-from gateways.engine_mcp.limits import Limits
+from gateways.engine_mcp.limits import CallerLimits
 from gateways.engine_mcp.runs import EngineRuns
 from gateways.engine_mcp.server import Context, TaskServer
 from gateways.engine_mcp.tools import TOLD, Definitions, EngineTools
@@ -31,7 +31,7 @@ def engine_server(
     runs: EngineRuns, definitions: Definitions, *, caller: Callable[[Context], str], may_start: Callable[[str], bool]
 ) -> Server[Any]:
     """Return the MCP server of the engine."""
-    limits = Limits()
+    limits = CallerLimits()
     tools = EngineTools(runs, definitions, limits, may_start).served()
     served = TaskServer(tools, runs, name=_NAME, instructions=TOLD["instructions"], caller=caller, limits=limits)
     return served.server()

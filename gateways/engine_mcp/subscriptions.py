@@ -11,7 +11,7 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
 
 from backstay.errors import BackstayError
-from gateways.engine_mcp.limits import Limits, TooMany
+from gateways.engine_mcp.limits import CallerLimits, TooMany
 from gateways.engine_mcp.tasks import MOST_ID, POLL_MS, ServedTask, Tasks, UnknownTask, elicits, require_extension
 
 MOST_TASKS = 16
@@ -45,7 +45,7 @@ class Subscriptions:
         self,
         tasks: Tasks,
         caller: Callable[[ServerRequestContext[Any]], str],
-        limits: Limits,
+        limits: CallerLimits,
         *,
         listen_s: float = LISTEN_S,
     ) -> None:

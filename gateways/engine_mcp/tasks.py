@@ -79,7 +79,7 @@ class ServedTask(NamedTuple):
         return {"taskId": self.id, "status": self.status, **times, "ttlMs": None, "pollIntervalMs": POLL_MS, **said}
 
 
-class Begun(NamedTuple):
+class TaskStart(NamedTuple):
     """Say that a call has begun a task, and how long a client without the extension waits for its end."""
 
     task: str

@@ -15,10 +15,10 @@ from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.reading import PAGE_BYTES
 from backstay.task.task import OutputSchema, Task
-from gateways.engine_mcp.limits import Limits
+from gateways.engine_mcp.limits import CallerLimits
 from gateways.engine_mcp.runs import EngineRuns
-from gateways.engine_mcp.server import Call, ServedTool
-from gateways.engine_mcp.tasks import Begun, settled
+from gateways.engine_mcp.server import ServedTool, ToolRequest
+from gateways.engine_mcp.tasks import TaskStart, settled
 from gateways.mcp_serving import answered
 
 TOLD = data_beside(__file__)
@@ -43,7 +43,7 @@ class Definitions(Protocol):
         ...
 
 
-class _Taken(Frozen):
+class _Arguments(Frozen):
     """Hold the arguments of a tool; what each of them is is in its schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, title="")
@@ -53,7 +53,7 @@ RunId = Annotated[str, Field(min_length=1, max_length=200)]
 Wait = Annotated[float, Field(ge=0, le=_LONGEST_WAIT_S, allow_inf_nan=False)]
 
 
-class StartRun(_Taken):
+class StartRunArguments(_Arguments):
     """Hold the arguments of `start_run`."""
 
     text: str = Field(default="", max_length=100_000)
@@ -80,7 +80,7 @@ class StartRun(_Taken):
         return task | ({"text": self.text} if self.text else {})
 
 
-class FollowRun(_Taken):
+class FollowRun(_Arguments):
     """Hold the arguments of `follow_run`."""
 
     run: RunId
@@ -91,7 +91,7 @@ class FollowRun(_Taken):
     """How many seconds to wait for the end, or for a question."""
 
 
-class ReadResult(_Taken):
+class ReadResultArguments(_Arguments):
     """Hold the arguments of `read_result`."""
 
     run: RunId
@@ -104,18 +104,18 @@ class ReadResult(_Taken):
     """The first item of a list, or the first character of a string."""
 
 
-class ListRuns(_Taken):
+class ListRuns(_Arguments):
     """Hold the arguments of `list_runs`, which takes none."""
 
 
-class ListDefinitions(_Taken):
+class ListDefinitions(_Arguments):
     """Hold the arguments of `list_definitions`."""
 
     id: str = Field(default="", max_length=50)
     """The definition to tell of, whole."""
 
 
-class AnswerQuestion(_Taken):
+class AnswerQuestion(_Arguments):
     """Hold the arguments of `answer_question`."""
 
     run: RunId
@@ -126,21 +126,21 @@ class AnswerQuestion(_Taken):
     """The answer; without it, the model is told that it gets none."""
 
 
-class CancelRun(_Taken):
+class CancelRun(_Arguments):
     """Hold the arguments of `cancel_run`."""
 
     run: RunId
     """The run, as start_run has named it."""
 
 
-Answer = Callable[[Call], Awaitable[types.CallToolResult | Begun]]
+Answer = Callable[[ToolRequest], Awaitable[types.CallToolResult | TaskStart]]
 
 
 class EngineTools:
     """Do what the tools say, for callers."""
 
     def __init__(
-        self, runs: EngineRuns, definitions: Definitions, limits: Limits, may_start: Callable[[str], bool]
+        self, runs: EngineRuns, definitions: Definitions, limits: CallerLimits, may_start: Callable[[str], bool]
     ) -> None:
         """`may_start` says whether a caller may start runs."""
         self._runs, self._definitions = runs, definitions
@@ -149,17 +149,17 @@ class EngineTools:
     def served(self) -> list[ServedTool]:
         """Return the tools."""
         return [
-            _tool("start_run", StartRun, _STARTS, self._start),
+            _tool("start_run", StartRunArguments, _STARTS, self._start),
             _tool("follow_run", FollowRun, _READS, self._follow),
-            _tool("read_result", ReadResult, _READS, self._read),
+            _tool("read_result", ReadResultArguments, _READS, self._read),
             _tool("list_runs", ListRuns, _READS, self._list),
             _tool("list_definitions", ListDefinitions, _READS, self._list_definitions),
             _tool("answer_question", AnswerQuestion, _SAYS, self._answer),
             _tool("cancel_run", CancelRun, _ENDS, self._cancel),
         ]
 
-    async def _start(self, call: Call) -> Begun:
-        asked = StartRun.admit(call.arguments)
+    async def _start(self, call: ToolRequest) -> TaskStart:
+        asked = StartRunArguments.admit(call.arguments)
         self._demand_starter(call)
         task = asked.task()
         # With a definition, its own line stands where the caller gives none.
@@ -172,28 +172,28 @@ class EngineTools:
             task["metadata"] = {"mcp_client": call.client}
         Task.admit(task)
         self._limits.start(call.caller)
-        return Begun(await self._runs.start(call.caller, task, said=said, once=asked.once), asked.wait_s)
+        return TaskStart(await self._runs.start(call.caller, task, said=said, once=asked.once), asked.wait_s)
 
-    def _demand_starter(self, call: Call) -> None:
+    def _demand_starter(self, call: ToolRequest) -> None:
         """Raise TaskInvalid for a caller that may not start runs."""
         if not self._may_start(call.caller):
             raise TaskInvalid("you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
 
-    async def _follow(self, call: Call) -> types.CallToolResult:
+    async def _follow(self, call: ToolRequest) -> types.CallToolResult:
         asked = FollowRun.admit(call.arguments)
         if asked.wait_s:
             await settled(lambda: self._runs.look(call.caller, asked.run), call.report, asked.wait_s)
         return answered(await self._runs.follow(call.caller, asked.run, asked.after))
 
-    async def _read(self, call: Call) -> types.CallToolResult:
-        asked = ReadResult.admit(call.arguments)
+    async def _read(self, call: ToolRequest) -> types.CallToolResult:
+        asked = ReadResultArguments.admit(call.arguments)
         return answered(await self._runs.read(call.caller, asked.run, asked.ref, asked.path, asked.offset))
 
-    async def _list(self, call: Call) -> types.CallToolResult:
+    async def _list(self, call: ToolRequest) -> types.CallToolResult:
         ListRuns.admit(call.arguments)
         return answered({"runs": await self._runs.listed(call.caller)})
 
-    async def _list_definitions(self, call: Call) -> types.CallToolResult:
+    async def _list_definitions(self, call: ToolRequest) -> types.CallToolResult:
         asked = ListDefinitions.admit(call.arguments)
         self._demand_starter(call)
         known = await self._definitions.listed()
@@ -210,18 +210,18 @@ class EngineTools:
             told.append(shown)
         return answered({"definitions": told})
 
-    async def _answer(self, call: Call) -> types.CallToolResult:
+    async def _answer(self, call: ToolRequest) -> types.CallToolResult:
         asked = AnswerQuestion.admit(call.arguments)
         return answered(await self._runs.answer_question(call.caller, asked.run, asked.question, asked.answer))
 
-    async def _cancel(self, call: Call) -> types.CallToolResult:
+    async def _cancel(self, call: ToolRequest) -> types.CallToolResult:
         asked = CancelRun.admit(call.arguments)
         if await self._runs.cancel(call.caller, asked.run):
             return answered({"run": asked.run, "cancelled": True, "next": "call follow_run to see its end"})
         return answered({"run": asked.run, "cancelled": False, "next": "it has ended: call read_result"})
 
 
-def _tool(name: str, taken: type[_Taken], hints: types.ToolAnnotations, answer: Answer) -> ServedTool:
+def _tool(name: str, taken: type[_Arguments], hints: types.ToolAnnotations, answer: Answer) -> ServedTool:
     told = TOLD["tools"][name]
     schema = taken.model_json_schema()
     described = {key: value for key, value in schema.items() if key not in {"title", "description"}}

@@ -19,7 +19,7 @@ import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.approvals.view import RequestView
 from backstay.authority import principal
 from backstay.errors import SettingsInvalid
@@ -49,7 +49,7 @@ _TEXTS = Environment(
 
 
 @dataclass
-class Served:
+class MailRecipients:
     """Remember who has a mail about one notice, so that nobody gets it again because of somebody else."""
 
     began: float
@@ -60,7 +60,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Server:
+class MailServer:
     """Name a mail server, and how to log in there."""
 
     host: str
@@ -71,7 +71,7 @@ class Server:
     password: str = ""
 
     @classmethod
-    def of(cls, url: str) -> "Server":
+    def of(cls, url: str) -> "MailServer":
         """Read `smtp://user:password@host:587` or `smtps://...`; raises SettingsInvalid."""
         parts = urlsplit(url)
         try:
@@ -86,7 +86,7 @@ class Server:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
 
-    def send(self, messages: Mapping[str, EmailMessage], served: Served) -> None:
+    def send(self, messages: Mapping[str, EmailMessage], served: MailRecipients) -> None:
         """Send messages, by person, over one connection; a person who is not served then is to be tried again.
 
         Blocks. Raises OSError or smtplib.SMTPException.
@@ -124,7 +124,7 @@ class Mail:
 
     def __init__(
         self,
-        server: Server,
+        server: MailServer,
         sender: str,
         told: Sequence[str],
         *,
@@ -145,7 +145,7 @@ class Mail:
         self._patience_s = patience_s
         self._requests = requests
         self._mark = mark
-        self._notices: dict[str, Served] = {}
+        self._notices: dict[str, MailRecipients] = {}
         # A mail server that hangs must not take the threads that the worker needs for runs.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mail")
 
@@ -182,7 +182,7 @@ class Mail:
         row = await self._requests.get(notice.workflow_id, notice.request_id, notice.run_id)
         return row is None or row.state == "open"
 
-    async def _send(self, messages: Mapping[str, EmailMessage], served: Served) -> str:
+    async def _send(self, messages: Mapping[str, EmailMessage], served: MailRecipients) -> str:
         """Send messages in a thread; return what kept it from going on, or nothing."""
         if not messages:
             return ""
@@ -195,15 +195,15 @@ class Mail:
             return type(error).__name__
         return ""
 
-    def _served(self, notice_id: str) -> Served:
-        served = self._notices.setdefault(notice_id, Served(time.monotonic()))
+    def _served(self, notice_id: str) -> MailRecipients:
+        served = self._notices.setdefault(notice_id, MailRecipients(time.monotonic()))
         while len(self._notices) > _MOST_NOTICES:
             del self._notices[next(iter(self._notices))]
         return served
 
     def people(self, notice: Notice) -> list[str]:
         """Return whom to mail about a notice."""
-        if notice.event is not Told.ASKED or notice.request is None or notice.links.page is None:
+        if notice.event is not NoticeKind.ASKED or notice.request is None or notice.links.page is None:
             return []
         approvers, escalated = notice.request.get("approvers", ()), notice.request.get("escalated_to", ())
         # The others have been asked before; only a reminder is for them, too.
@@ -325,5 +325,5 @@ def mail_of(
     for name in (settings.mail_from, *settings.mail_to):
         if not is_address(name):
             raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
-    server = Server.of(settings.smtp_url.get_secret_value())
+    server = MailServer.of(settings.smtp_url.get_secret_value())
     return [Mail(server, settings.mail_from, settings.mail_to, known=known, requests=requests, mark=mark)]

@@ -16,8 +16,8 @@ from gateways.plugin_jobs.protocol import (
     BAD_JSON,
     MOST_LINE,
     NOT_FOUND,
+    JobRequest,
     Output,
-    Request,
     RequestInvalid,
     read_request,
     read_timeout,
@@ -27,7 +27,7 @@ _CHUNK = 65536
 _LONGEST_NAME = 200
 
 
-class Runs(Protocol):
+class JobRunner(Protocol):
     """Run jobs somewhere."""
 
     def submit(self, job: PluginJob) -> None:
@@ -46,21 +46,21 @@ class Runs(Protocol):
 class Daemon:
     """Serve one client."""
 
-    def __init__(self, output: Output, log: JobLog, help_cache: HelpCache, jobs: Jobs, runs: Runs) -> None:
+    def __init__(self, output: Output, log: JobLog, help_cache: HelpCache, jobs: Jobs, runs: JobRunner) -> None:
         """Answer by the output, and have jobs run by `runs`."""
         self._output = output
         self._log = log
         self._help = help_cache
         self._jobs = jobs
         self._runs = runs
-        self._commands: dict[str, Callable[[Request], None]] = {
+        self._commands: dict[str, Callable[[JobRequest], None]] = {
             "run": self._run,
             "help": self._show_help,
             "reload-help": self._reload_help,
             "health": self._health,
         }
 
-    def serve(self, lines: "Lines") -> None:
+    def serve(self, lines: "InputLines") -> None:
         """Answer every line, and stop in good order."""
         try:
             self._help.load()
@@ -91,28 +91,28 @@ class Daemon:
             self._log.add("answer", id=request.id, **named, status="error", error=str(error))
             self._output.send(request.id, "error", {"error": str(error)})
 
-    def _show_help(self, request: Request) -> None:
+    def _show_help(self, request: JobRequest) -> None:
         self._help.refresh()
         self._succeed(request, self._help.plain)
 
-    def _reload_help(self, request: Request) -> None:
+    def _reload_help(self, request: JobRequest) -> None:
         self._help.refresh(everything=True)
         self._succeed(request, "ok")
 
-    def _health(self, request: Request) -> None:
+    def _health(self, request: JobRequest) -> None:
         self._succeed(request, self._jobs.detail() if request.payload.get("detail") is True else "ok")
 
-    def _succeed(self, request: Request, payload: Any) -> None:
+    def _succeed(self, request: JobRequest, payload: Any) -> None:
         self._log.add("request", id=request.id, command=str(request.command))
         self._output.send(request.id, "success", payload)
         self._log.add("answer", id=request.id, command=str(request.command), status="success")
 
-    def _run(self, request: Request) -> None:
+    def _run(self, request: JobRequest) -> None:
         job = self._job_of(request)
         if self._jobs.admit(job):
             self._runs.submit(job)
 
-    def _job_of(self, request: Request) -> PluginJob:
+    def _job_of(self, request: JobRequest) -> PluginJob:
         """Return what a request asks to run. Raises RequestInvalid and PlaceInvalid."""
         payload = request.payload
         plugin, action, given = payload.get("plugin"), payload.get("action"), payload.get("args")
@@ -136,17 +136,17 @@ class Daemon:
         )
 
 
-def _named(request: Request) -> dict[str, Any]:
+def _named(request: JobRequest) -> dict[str, Any]:
     """Return what the log says that a request asks for, also of one that makes no sense."""
     asked = {"command": request.command, **{name: request.payload.get(name) for name in ("plugin", "action")}}
     return {name: said[:_LONGEST_NAME] for name, said in asked.items() if isinstance(said, str)}
 
 
-def _refuse(_request: Request) -> None:
+def _refuse(_request: JobRequest) -> None:
     raise RequestInvalid(NOT_FOUND)
 
 
-class Lines:
+class InputLines:
     """Read lines until the input ends or a signal says to stop."""
 
     def __init__(self, file: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
 
 if TYPE_CHECKING:
-    from gateways.plugin_jobs.following import Follower
+    from gateways.plugin_jobs.following import JobFollower
 
 _CLOSING_S = 5.0
 
@@ -20,7 +20,7 @@ class DurableJobs:
         self._jobs = jobs
         self._is_parallel = is_parallel
         self._one_lane = one_lane
-        self._follower: Follower | None = None
+        self._follower: JobFollower | None = None
         self._ready = threading.Event()
         self._working: threading.Thread | None = None
 
@@ -45,10 +45,10 @@ class DurableJobs:
     def _work(self) -> None:
         import asyncio  # noqa: PLC0415 - loaded with the first job
 
-        from gateways.plugin_jobs.following import Follower  # noqa: PLC0415 - loads the engine's client
+        from gateways.plugin_jobs.following import JobFollower  # noqa: PLC0415 - loads the engine's client
 
         async def follow() -> None:
-            self._follower = Follower(self._jobs, self._is_parallel, one_lane=self._one_lane)
+            self._follower = JobFollower(self._jobs, self._is_parallel, one_lane=self._one_lane)
             self._ready.set()
             await self._follower.run()
 

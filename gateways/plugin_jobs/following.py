@@ -29,7 +29,7 @@ _LONGEST_REASON = 500
 _STOPPING_S = 1.0
 
 
-class Follower:
+class JobFollower:
     """Carry jobs to the engine in the order in which they came, and tell of each run until it ends."""
 
     def __init__(self, jobs: Jobs, is_parallel: Callable[[str], bool], *, one_lane: bool = False) -> None:

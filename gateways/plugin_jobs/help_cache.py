@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gateways.plugin_jobs.places import Place
+from gateways.plugin_jobs.places import DaemonPaths
 from system.folders import code_hash
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _OTHERS = 0o077
 class HelpCache:
     """Know the actions of every plugin; ask those again that were added or changed."""
 
-    def __init__(self, place: Place, describe: Sequence[str]) -> None:
+    def __init__(self, place: DaemonPaths, describe: Sequence[str]) -> None:
         """`describe`: the command that prints what the plugins can do whose names are appended to it."""
         self._place = place
         self._describe = describe

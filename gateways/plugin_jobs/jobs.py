@@ -47,7 +47,7 @@ class PluginJob:
         return self.status in {"", *_OPEN}
 
 
-class _Taken(NamedTuple):
+class _Durations(NamedTuple):
     """Sum up execution times: a daemon may run for months."""
 
     jobs: int = 0
@@ -78,7 +78,7 @@ class Jobs:
         self._lock = threading.RLock()
         self._known: dict[str | int, PluginJob] = {}
         self._counts: dict[str, Counter[str]] = {}
-        self._seconds: dict[str, _Taken] = {}
+        self._seconds: dict[str, _Durations] = {}
 
     def admit(self, job: PluginJob) -> bool:
         """Return whether a job is new; of one that is known its state is told again, or that the payload differs."""
@@ -141,8 +141,8 @@ class Jobs:
         self._counts.setdefault(job.plugin, Counter())[job.status] += 1
         taken = None if job.began is None else time.monotonic() - job.began
         if taken is not None:
-            known = self._seconds.get(job.plugin, _Taken())
-            self._seconds[job.plugin] = _Taken(known.jobs + 1, known.total + taken, max(known.longest, taken))
+            known = self._seconds.get(job.plugin, _Durations())
+            self._seconds[job.plugin] = _Durations(known.jobs + 1, known.total + taken, max(known.longest, taken))
         fields: dict[str, Any] = {"id": job.id, "plugin": job.plugin, "action": job.action, "status": job.status}
         fields |= {} if taken is None else {"duration_ms": round(1000 * taken)}
         if job.status != "success" and isinstance(job.told, dict):

@@ -13,11 +13,11 @@ from mcp.server.lowlevel import Server
 
 from backstay.version import version
 from gateways.mcp_serving import failed, serve_stdio
-from gateways.plugin_jobs.following import Follower
+from gateways.plugin_jobs.following import JobFollower
 from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
-from gateways.plugin_jobs.places import Place
+from gateways.plugin_jobs.places import DaemonPaths
 from gateways.plugin_jobs.protocol import LOCAL, USUAL_S
 from gateways.plugin_jobs.running import LocalPlugins, redactor
 
@@ -41,7 +41,7 @@ class Router:
             self.calls[id].put_nowait((status, payload))
 
 
-class Runs(Protocol):
+class JobBackend(Protocol):
     """Carry out jobs, and let go of one."""
 
     async def begin(self, job: PluginJob) -> None:
@@ -56,7 +56,7 @@ class Runs(Protocol):
 class PluginServer:
     """Offer every action of every plugin as a tool."""
 
-    def __init__(self, cache: HelpCache, jobs: Jobs, router: Router, runs: Runs) -> None:
+    def __init__(self, cache: HelpCache, jobs: Jobs, router: Router, runs: JobBackend) -> None:
         """Have jobs carried out by `runs`, and hear of them from the router."""
         self._cache = cache
         self._jobs = jobs
@@ -137,7 +137,7 @@ class PluginServer:
 class DurableRuns:
     """Carry out jobs as runs of the engine."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: JobFollower) -> None:
         """Use a follower that runs in this loop."""
         self._follower = follower
 
@@ -180,7 +180,7 @@ class LocalRuns:
         self._jobs.tell(job, *ended)
 
 
-async def serve(place: Place, describe: Sequence[str], *, local: bool) -> None:
+async def serve(place: DaemonPaths, describe: Sequence[str], *, local: bool) -> None:
     """Serve one client until it leaves."""
     await asyncio.to_thread(make_home, place.home)
     cache = HelpCache(place, describe)
@@ -188,11 +188,11 @@ async def serve(place: Place, describe: Sequence[str], *, local: bool) -> None:
     router, log = Router(), JobLog(place.home, redactor)
     jobs = Jobs(router, log)
     following: asyncio.Task[None] | None = None
-    runs: Runs = LocalRuns(jobs)
+    runs: JobBackend = LocalRuns(jobs)
     if local:
         sys.stderr.write(LOCAL)
     else:
-        follower = Follower(jobs, cache.is_parallel)
+        follower = JobFollower(jobs, cache.is_parallel)
         following = asyncio.ensure_future(follower.run())
         runs = DurableRuns(follower)
     server = PluginServer(cache, jobs, router, runs).server()

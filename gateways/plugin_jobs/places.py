@@ -15,7 +15,7 @@ class PlaceInvalid(Exception):
     """The operator's files cannot be read; the message says why, and what to do."""
 
 
-class Place(NamedTuple):
+class DaemonPaths(NamedTuple):
     """Name the folder that the daemon works in, and the files that it reads and writes there."""
 
     folder: Path
@@ -54,7 +54,7 @@ class Place(NamedTuple):
         return named if isinstance(named, str) and named else None
 
 
-def find_place(called: Path | None, variables: Mapping[str, str] | None = None) -> Place:
+def find_place(called: Path | None, variables: Mapping[str, str] | None = None) -> DaemonPaths:
     """Return where the operator's files are.
 
     BACKSTAY_TOOLBOX names the file; else it is looked for beside the entry file as it was called, which may be a
@@ -68,7 +68,7 @@ def find_place(called: Path | None, variables: Mapping[str, str] | None = None) 
         is_there = beside is not None and ((beside / _TOOLBOX).is_file() or (beside / _PLUGINS).is_dir())
         toolbox = (beside if beside is not None and is_there else Path.cwd()) / _TOOLBOX
     home = known.get("BACKSTAY_HOME")
-    return Place(toolbox.parent, toolbox, toolbox.parent / _HOME if not home else Path(home).absolute())
+    return DaemonPaths(toolbox.parent, toolbox, toolbox.parent / _HOME if not home else Path(home).absolute())
 
 
 def _is_plugin(folder: Path) -> bool:

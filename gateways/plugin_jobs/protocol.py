@@ -33,7 +33,7 @@ class RequestInvalid(Exception):
     """A request cannot be carried out; the message is the `error` of its answer."""
 
 
-class Request(NamedTuple):
+class JobRequest(NamedTuple):
     """Hold one line of the client."""
 
     id: str | int
@@ -56,7 +56,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def read_request(line: bytes) -> Request | None:
+def read_request(line: bytes) -> JobRequest | None:
     """Return the request of a line; None for what is no JSON, no object, or has no id to answer to."""
     try:
         found = read_json(line)
@@ -72,7 +72,7 @@ def read_request(line: bytes) -> Request | None:
         case _:
             return None
     payload = found.get("payload")
-    return Request(named, found.get("command"), payload if isinstance(payload, dict) else {})
+    return JobRequest(named, found.get("command"), payload if isinstance(payload, dict) else {})
 
 
 def _is_text(found: str) -> bool:

@@ -117,7 +117,7 @@ class LocalPlugins:
     async def run(self, job: PluginJob, started: Callable[[], None]) -> tuple[str, Any]:
         """Run one job; return its last status and the payload of that."""
         from toolbox.plugins.opening import check_arguments  # noqa: PLC0415 - the same
-        from toolbox.providers.provider import Call  # noqa: PLC0415 - the same
+        from toolbox.providers.provider import ProviderCall  # noqa: PLC0415 - the same
 
         try:
             if job.plugin not in self._opened.providers:
@@ -131,7 +131,9 @@ class LocalPlugins:
             async def before_send() -> None:
                 started()
 
-            given = Call(tool=tool.name, arguments=job.arguments, deadline_s=job.timeout_s, before_send=before_send)
+            given = ProviderCall(
+                tool=tool.name, arguments=job.arguments, deadline_s=job.timeout_s, before_send=before_send
+            )
             answer = await provider.call(given)
         except OutcomeUnknown as error:
             return (

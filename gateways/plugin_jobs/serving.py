@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateways.plugin_jobs.daemon import Daemon, Lines, Runs
+from gateways.plugin_jobs.daemon import Daemon, InputLines, JobRunner
 from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs
 from gateways.plugin_jobs.log import JobLog, Redact
-from gateways.plugin_jobs.places import Place, PlaceInvalid, find_place
+from gateways.plugin_jobs.places import DaemonPaths, PlaceInvalid, find_place
 from gateways.plugin_jobs.protocol import LOCAL, Output
 
 _NEEDED = ("backstay", "pydantic", "temporalio", "structlog", "jsonschema")
@@ -56,7 +56,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
     return _serve(entry, place, local="--local" in argv, one_lane="--lanes" in argv)
 
 
-def _serve(entry: str, place: Place, *, local: bool, one_lane: bool) -> int:
+def _serve(entry: str, place: DaemonPaths, *, local: bool, one_lane: bool) -> int:
     try:
         place.plugins()
     except PlaceInvalid as error:
@@ -65,7 +65,7 @@ def _serve(entry: str, place: Place, *, local: bool, one_lane: bool) -> int:
     # Output of any library must not come between the lines of the protocol.
     answers = os.dup(1)
     os.dup2(2, 1)
-    lines = Lines(0)
+    lines = InputLines(0)
     try:
         make_home(place.home)
     except OSError as error:
@@ -84,7 +84,7 @@ def _stop(cache: HelpCache, output: Output) -> None:
     output.part()
 
 
-def _runs(jobs: Jobs, cache: HelpCache, *, local: bool, one_lane: bool) -> Runs:
+def _runs(jobs: Jobs, cache: HelpCache, *, local: bool, one_lane: bool) -> JobRunner:
     if local:
         from gateways.plugin_jobs.local import LocalJobs  # noqa: PLC0415 - only one of the two is needed
 
@@ -101,7 +101,7 @@ def _redactor() -> Redact:
     return redactor()
 
 
-def _serve_mcp(entry: str, place: Place, *, local: bool) -> int:
+def _serve_mcp(entry: str, place: DaemonPaths, *, local: bool) -> int:
     import asyncio  # noqa: PLC0415 - the daemon itself needs none of it
 
     from gateways.plugin_jobs.mcp_server import serve  # noqa: PLC0415 - loads the engine and the MCP SDK

@@ -14,7 +14,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from backstay.client import Backstay
 from backstay.errors import SettingsInvalid, Unreachable
 from backstay.settings import Settings
-from gateways.slack.board import Board
+from gateways.slack.board import RunChannel
 from gateways.slack.commands import Commands
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
@@ -29,7 +29,7 @@ _NO_TOKEN = frozenset({"invalid_auth", "not_authed", "account_inactive", "token_
 log = structlog.get_logger("backstay.slack")
 
 
-class SlackDoor(NamedTuple):
+class SlackApp(NamedTuple):
     """Hold a door that is open."""
 
     team: str
@@ -59,7 +59,7 @@ def require_settings(settings: Settings) -> None:
 @asynccontextmanager
 async def open_slack(
     settings: Settings, store: Store, backstay: Backstay, *, look_s: float = LOOK_S
-) -> AsyncGenerator[SlackDoor]:
+) -> AsyncGenerator[SlackApp]:
     """Tell and hear Slack until the block ends; `backstay` signs with the approver key.
 
     Raises SettingsInvalid naming the variable that is missing or wrong.
@@ -70,7 +70,7 @@ async def open_slack(
     channel = await _channel(client, settings.slack_channel or "")
     people = People(client, team, settings.slack_users)
     place = Channel(client, store.posts, f"slack-{team}-{channel}", channel)
-    board = Board(place, store, backstay, people, settings.url or "")
+    board = RunChannel(place, store, backstay, people, settings.url or "")
     app = _app(settings, client)
     Interactions(client, backstay, store, board, people).listen(app)
     Commands(backstay, store, board, people).listen(app)
@@ -79,7 +79,7 @@ async def open_slack(
         await stack.enter_async_context(delivering(store.outbox, [board]))
         await stack.enter_async_context(following(board, store, look_s=look_s))
         log.info("slack.open", team=team_name, channel=channel, mode="http" if over_http else "socket")
-        yield SlackDoor(team=team_name, channel=channel, app=app if over_http else None)
+        yield SlackApp(team=team_name, channel=channel, app=app if over_http else None)
 
 
 def _client(settings: Settings) -> AsyncWebClient:

@@ -3,14 +3,14 @@
 from urllib.parse import quote
 
 from backstay.approvals.approval import ApprovalRequest, Links
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.client import Backstay
 from gateways.slack.drawing.page import section
 from gateways.slack.drawing.request import request_blocks
 from gateways.slack.drawing.run import (
     NOT_SHOWN,
     STEPS_OF_MESSAGE,
-    Head,
+    ThreadHead,
     reminder_blocks,
     step_lines,
     steps_blocks,
@@ -19,7 +19,7 @@ from gateways.slack.drawing.run import (
 from gateways.slack.people import People
 from gateways.slack.posting import Channel
 from people.decide.looking import posted_request
-from store.notices.posts import Post
+from store.notices.posts import ChatPost
 from store.notices.requests import RequestRow
 from store.runs.runs import RunRow
 from store.store import Store
@@ -31,7 +31,7 @@ _MOST_MENTIONED = 40
 """How many people a reminder mentions; it names the others."""
 
 
-class Board:
+class RunChannel:
     """Show runs and their requests in one channel."""
 
     def __init__(self, channel: Channel, store: Store, backstay: Backstay, people: People, page: str = "") -> None:
@@ -46,12 +46,12 @@ class Board:
     async def send(self, notice: Notice) -> None:
         """Show what a notice tells; raises NotTaken."""
         run = await self._run_of(notice.workflow_id, notice.run_id)
-        if notice.event is Told.ENDED:
+        if notice.event is NoticeKind.ENDED:
             await self._ended(notice, run)
             return
         if notice.request_id:
             await self.request(notice.workflow_id, notice.run_id, notice.request_id)
-        if notice.event is Told.ASKED and notice.request is not None:
+        if notice.event is NoticeKind.ASKED and notice.request is not None:
             request = ApprovalRequest.model_validate(notice.request)
             if notice.reminder or request.escalation:
                 await self._remind(notice, run)
@@ -92,13 +92,13 @@ class Board:
         head = await self._head(run, started_by=started_by)
         return await self.channel.put(wanted, head.line, head.blocks(), once=True)
 
-    async def _head(self, run: str, *, started_by: str = "") -> Head:
+    async def _head(self, run: str, *, started_by: str = "") -> ThreadHead:
         workflow_id, _, run_id = run.rpartition("/")
         row = await self._store.runs.get(workflow_id, run_id)
         asked = await self._store.requests.of_workflow(workflow_id, 1)
         web_ui = Links.model_validate(asked[0].request.get("links") or {}).web_ui if asked else None
         page = f"{self._page}/runs/{quote(workflow_id, safe='')}" if self._page else None
-        head = Head(workflow_id=workflow_id, started_by=started_by, links=Links(page=page, web_ui=web_ui))
+        head = ThreadHead(workflow_id=workflow_id, started_by=started_by, links=Links(page=page, web_ui=web_ui))
         if row is None:
             return head
         known = {"task": str(row.opened.get("task_line") or ""), "user_id": row.user_id, "result": row.result}
@@ -121,7 +121,7 @@ class Board:
         await self.steps(known)
         own = run == f"{notice.workflow_id}/{notice.run_id}"
         if own:
-            head = Head(
+            head = ThreadHead(
                 workflow_id=notice.workflow_id,
                 task=notice.task,
                 user_id=notice.user_id,
@@ -158,7 +158,7 @@ class Board:
         thread = await self.thread(run)
         await self.channel.put(post, f"Still waits: {request.question}", blocks, thread=thread, once=True)
 
-    async def steps(self, head: Post) -> None:
+    async def steps(self, head: ChatPost) -> None:
         """Show in its thread what a run has done since, many steps in one message that grows; raises NotTaken."""
         claimed = await self.channel.posts.claim(head)
         if claimed is None:
@@ -175,7 +175,7 @@ class Board:
         finally:
             await self.channel.posts.release(claimed, event=shows)
 
-    async def _steps_message(self, head: Post, number: int) -> None:
+    async def _steps_message(self, head: ChatPost, number: int) -> None:
         """Draw one message of steps, always of the same numbers, so that to draw it again repeats nothing."""
         before = number * STEPS_OF_MESSAGE
         events = await self._store.events.of_run(head.run, before, STEPS_OF_MESSAGE)

@@ -12,7 +12,7 @@ from backstay.client import Backstay, Run
 from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, RunNotFound, TaskInvalid
 from backstay.shown import message_line, one_line
-from gateways.slack.board import Board
+from gateways.slack.board import RunChannel
 from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
@@ -36,7 +36,7 @@ Body = Mapping[str, Any]
 class Commands:
     """Act for people who write commands; the answers are for them alone."""
 
-    def __init__(self, backstay: Backstay, store: Store, board: Board, people: People) -> None:
+    def __init__(self, backstay: Backstay, store: Store, board: RunChannel, people: People) -> None:
         """`backstay` signs what it sends in the name of the person."""
         self._backstay = backstay
         self._store = store

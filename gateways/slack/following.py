@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from backstay.errors import BackstayError
-from gateways.slack.board import Board
+from gateways.slack.board import RunChannel
 from people.notices.delivering import NotTaken
 from store.store import Store
 from system.tasks import background
@@ -30,12 +30,12 @@ _FORGET_EVERY_S = 3600.0
 log = structlog.get_logger("backstay.slack")
 
 
-def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> AbstractAsyncContextManager[None]:
+def following(board: RunChannel, store: Store, *, look_s: float = LOOK_S) -> AbstractAsyncContextManager[None]:
     """Keep a channel as the runs are until the block ends."""
     return background(_follow(board, store, look_s))
 
 
-async def _follow(board: Board, store: Store, look_s: float) -> None:
+async def _follow(board: RunChannel, store: Store, look_s: float) -> None:
     forgotten_at = -_FORGET_EVERY_S
     for look in itertools.count():
         wait = look_s
@@ -58,7 +58,7 @@ async def _follow(board: Board, store: Store, look_s: float) -> None:
         await asyncio.sleep(wait)
 
 
-async def catch_up(board: Board, store: Store) -> None:
+async def catch_up(board: RunChannel, store: Store) -> None:
     """Show once what has changed since; raises NotTaken where Slack wants to be left alone for a time."""
     receiver = board.channel.receiver
     for workflow_id, run_id, request_id in await store.posts.behind(receiver, time.time() - SHOWN_BACK_S):

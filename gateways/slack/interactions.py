@@ -17,18 +17,18 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.client import Backstay
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import message_line
-from gateways.slack.board import Board
+from gateways.slack.board import RunChannel
 from gateways.slack.drawing import request as drawn
 from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.forms import answer, choose, edit, verdicts, whole
-from gateways.slack.forms.inputs import Filled
+from gateways.slack.forms.inputs import FormInput
 from gateways.slack.people import People
-from gateways.slack.place import Place, event_of
+from gateways.slack.place import ModalContext, event_of
 from gateways.slack.posting import FAILURES
 from people.decide.deciding import decide_shown, remembered_line
 from people.decide.looking import KnownRequest, arguments_of, look_shown
 from people.notices.delivering import NotTaken
-from people.requests.entered import Entered, EntryRefused
+from people.requests.entered import EntryRefused, FormEntry
 from people.requests.form import DecisionForm
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
@@ -46,7 +46,9 @@ _CHOICES = {drawn.ACTIONS[choice]: choice for choice in _AT_ONCE}
 class Interactions:
     """Act for people who press buttons and send forms."""
 
-    def __init__(self, client: AsyncWebClient, backstay: Backstay, store: Store, board: Board, people: People) -> None:
+    def __init__(
+        self, client: AsyncWebClient, backstay: Backstay, store: Store, board: RunChannel, people: People
+    ) -> None:
         """`backstay` signs what it sends; the board shows what became of it."""
         self._client = client
         self._backstay = backstay
@@ -83,7 +85,7 @@ class Interactions:
             key = RequestKey.read(action.get("value"))
             by = await self._person(body)
             try:
-                entered = Entered(_CHOICES[action["action_id"]])
+                entered = FormEntry(_CHOICES[action["action_id"]])
                 await self._decide(key, await self._look(key), entered, by=by, once=[seen])
             finally:
                 await self._redraw(key)
@@ -102,7 +104,7 @@ class Interactions:
 
         return opened
 
-    async def _looked(self, body: Body) -> tuple[ApprovalRequest, Place, str]:
+    async def _looked(self, body: Body) -> tuple[ApprovalRequest, ModalContext, str]:
         """Return what a button is about, where it stands, and who pressed it; raises a BackstayError."""
         key = RequestKey.read(body["actions"][0].get("value"))
         by = await self._person(body)
@@ -113,26 +115,26 @@ class Interactions:
             raise
         channel = str((body.get("channel") or {}).get("id") or self._board.channel.id)
         seen = event_of((body.get("message") or {}).get("blocks"))
-        return request, Place(key=key, channel=channel, seen=seen), by
+        return request, ModalContext(key=key, channel=channel, seen=seen), by
 
-    async def _reject(self, request: ApprovalRequest, place: Place, _by: str) -> View:
+    async def _reject(self, request: ApprovalRequest, place: ModalContext, _by: str) -> View:
         return verdicts.reject_form(request, place)
 
-    async def _always(self, request: ApprovalRequest, place: Place, _by: str) -> View:
+    async def _always(self, request: ApprovalRequest, place: ModalContext, _by: str) -> View:
         return verdicts.remember_form(request, place)
 
-    async def _answer(self, request: ApprovalRequest, place: Place, _by: str) -> View:
+    async def _answer(self, request: ApprovalRequest, place: ModalContext, _by: str) -> View:
         return answer.form(request, place)
 
-    async def _choose(self, request: ApprovalRequest, place: Place, by: str) -> View:
+    async def _choose(self, request: ApprovalRequest, place: ModalContext, by: str) -> View:
         return choose.form(request, place, by)
 
-    async def _edit(self, request: ApprovalRequest, place: Place, by: str) -> View:
+    async def _edit(self, request: ApprovalRequest, place: ModalContext, by: str) -> View:
         if len(request.calls) == 1:
             return await self._edit_call(request, place, request.calls[0].index)
         return edit.which(request, place, by)
 
-    async def _edit_call(self, request: ApprovalRequest, place: Place, index: int) -> View:
+    async def _edit_call(self, request: ApprovalRequest, place: ModalContext, index: int) -> View:
         arguments = await self._arguments(request, place.key, index)
         return edit.form(request, place.model_copy(update={"call": index}), arguments)
 
@@ -159,10 +161,10 @@ class Interactions:
         """Lead from the choice of a call to its arguments."""
         view = body["view"]
         try:
-            place = Place.read(view["private_metadata"])
+            place = ModalContext.read(view["private_metadata"])
             await self._person(body)
             request = (await self._look(place.key)).waiting
-            form = await self._edit_call(request, place, edit.chosen(Filled(view["state"]["values"])))
+            form = await self._edit_call(request, place, edit.chosen(FormInput(view["state"]["values"])))
         except BackstayError as error:
             await ack(response_action="errors", errors={"call": message_line(str(error))})
             return
@@ -171,9 +173,9 @@ class Interactions:
     async def _send(self, ack: AsyncAck, body: Body) -> None:
         """Send what a form says; the run's objection to it is shown in the form, or to the person alone."""
         view = body["view"]
-        filled = Filled(view["state"]["values"])
+        filled = FormInput(view["state"]["values"])
         try:
-            place = Place.read(view["private_metadata"])
+            place = ModalContext.read(view["private_metadata"])
         except DecisionRefused as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
             return
@@ -202,7 +204,7 @@ class Interactions:
             await say(said)
 
     async def _late(
-        self, deciding: "asyncio.Future[str]", key: RequestKey, filled: Filled, say: Callable[[str], Awaitable[Any]]
+        self, deciding: "asyncio.Future[str]", key: RequestKey, filled: FormInput, say: Callable[[str], Awaitable[Any]]
     ) -> None:
         """Wait for what became of a form that is closed; raises a BackstayError where nothing was decided."""
         await deciding
@@ -211,7 +213,7 @@ class Interactions:
         await self._redraw(key)
         await self._told(deciding, say)
 
-    async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> str:
+    async def _decided(self, view: Body, place: ModalContext, body: Body, filled: FormInput) -> str:
         """Decide what a form is about, unless something in it is wrong, which is in `filled.errors` then.
 
         Return what is remembered of it, in words.
@@ -228,7 +230,9 @@ class Interactions:
             return ""
         return remembered_line(key, answered)
 
-    async def _entered(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> Entered:
+    async def _entered(
+        self, callback: str, request: ApprovalRequest, place: ModalContext, filled: FormInput
+    ) -> FormEntry:
         match callback:
             case verdicts.REJECT:
                 return verdicts.rejected(filled)
@@ -248,7 +252,7 @@ class Interactions:
         return await look_shown(self._backstay, self._store, key)
 
     async def _decide(
-        self, key: RequestKey, known: KnownRequest, entered: Entered, *, by: str, once: Sequence[Any]
+        self, key: RequestKey, known: KnownRequest, entered: FormEntry, *, by: str, once: Sequence[Any]
     ) -> dict[str, Any]:
         hidden = drawn.left_out_of(PostedRequest(workflow_id=key.workflow_id, request=known.waiting))
         once = ["slack", *once]

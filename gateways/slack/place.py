@@ -12,7 +12,7 @@ MOST_VALUE = 2000
 """What Slack lets a button carry."""
 
 
-class Place(Frozen):
+class ModalContext(Frozen):
     """Hold what a modal knows of where it was opened."""
 
     key: RequestKey
@@ -23,7 +23,7 @@ class Place(Frozen):
     """The message from which it was opened, as it stood then."""
 
     @classmethod
-    def read(cls, metadata: str) -> "Place":
+    def read(cls, metadata: str) -> "ModalContext":
         """Return what a modal was opened with; raises DecisionRefused for what this program has not written."""
         try:
             return cls.model_validate_json(metadata)

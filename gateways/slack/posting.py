@@ -20,7 +20,7 @@ from backstay.shown import one_line
 from gateways.slack.drawing.page import escaped, section
 from people.notices.delivering import NotTaken
 from people.notices.posting import put
-from store.notices.posts import Post, PostKind, Posts
+from store.notices.posts import ChatPost, PostKind, Posts
 
 EVENT = "backstay_post"
 """The type of the metadata that names a message."""
@@ -54,13 +54,13 @@ class Channel:
         self.receiver = receiver
         self.id = channel
 
-    def named(self, kind: PostKind, name: str, run: str, **more: Any) -> Post:
+    def named(self, kind: PostKind, name: str, run: str, **more: Any) -> ChatPost:
         """Return what is to be posted under a name."""
-        return Post(receiver=self.receiver, name=f"{kind}/{name}", kind=kind, run=run, **more)
+        return ChatPost(receiver=self.receiver, name=f"{kind}/{name}", kind=kind, run=run, **more)
 
     async def put(
         self,
-        wanted: Post,
+        wanted: ChatPost,
         text: str,
         blocks: Sequence[Block],
         *,
@@ -74,7 +74,7 @@ class Channel:
         `shows` is what is to be remembered of it: `drawn` or `event`. Raises NotTaken.
         """
 
-        async def write(post: Post) -> str:
+        async def write(post: ChatPost) -> str:
             ts = post.ts or await self._found(post, thread)
             if not ts:
                 return await self._post(post, text, blocks, thread=thread, broadcast=broadcast)
@@ -85,7 +85,7 @@ class Channel:
         except FAILURES as error:
             raise not_taken(error) from None
 
-    async def _post(self, post: Post, text: str, blocks: Sequence[Block], *, thread: str, broadcast: bool) -> str:
+    async def _post(self, post: ChatPost, text: str, blocks: Sequence[Block], *, thread: str, broadcast: bool) -> str:
         more: dict[str, Any] = {"thread_ts": thread} if thread else {}
         if thread and broadcast:
             more["reply_broadcast"] = True
@@ -93,7 +93,7 @@ class Channel:
         answer = await self._say("chat_postMessage", text, blocks, channel=self.id, metadata=metadata, **more)
         return str(answer["ts"])
 
-    async def _change(self, post: Post, ts: str, text: str, blocks: Sequence[Block]) -> str:
+    async def _change(self, post: ChatPost, ts: str, text: str, blocks: Sequence[Block]) -> str:
         try:
             await self._say("chat_update", text, blocks, channel=post.channel or self.id, ts=ts)
         except SlackApiError as error:
@@ -117,7 +117,7 @@ class Channel:
             short = f"{one_line(text, 300)}\n\nSlack takes no message of all this; look at it elsewhere."
             return await call(**said, blocks=[section(short)])
 
-    async def _found(self, post: Post, thread: str) -> str:
+    async def _found(self, post: ChatPost, thread: str) -> str:
         """Return the place of what a process posted that died before it recorded this; empty when nothing is found."""
         if post.tries == 0:
             return ""
@@ -143,6 +143,6 @@ def _carried(message: dict[str, Any]) -> str:
     return str((metadata.get("event_payload") or {}).get("name", "")) if metadata.get("event_type") == EVENT else ""
 
 
-def _name_of(post: Post) -> str:
+def _name_of(post: ChatPost) -> str:
     """Return the name of a post as its metadata carry it, which everybody in the channel can read."""
     return hashlib.sha256(f"{post.receiver}\n{post.name}".encode()).hexdigest()[:32]

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from backstay.client import Backstay
 from backstay.settings import Settings
-from gateways.listening import BODY_S, Server, TooLong, address_of, config_of, listen, read_body
+from gateways.listening import BODY_S, PageServer, TooLong, address_of, config_of, listen, read_body
 from gateways.slack.app import open_slack
 from store.store import Store
 
@@ -70,7 +70,7 @@ async def serve(
             address = f"{address_of(host, listener.getsockname()[1])}{PATH}"
             app = Starlette(routes=[*slack_routes(slack.app), Route("/healthz", _lives, methods=["GET"])])
             said = f"{slack.team}, channel {slack.channel}, at {address}"
-            await Server(config_of(app, _MOST_CONNECTIONS), lambda: ready(said)).serve(sockets=[listener])
+            await PageServer(config_of(app, _MOST_CONNECTIONS), lambda: ready(said)).serve(sockets=[listener])
 
 
 async def _lives(_request: Request) -> Response:

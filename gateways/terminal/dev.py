@@ -101,11 +101,11 @@ async def dev(
     scripted
         Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
-    asked = _Asked(port, None if headless else ui_port, None if no_page else page_port, db, scripted, not no_open)
+    asked = _DevOptions(port, None if headless else ui_port, None if no_page else page_port, db, scripted, not no_open)
     await _run(asked)
 
 
-class _Asked(NamedTuple):
+class _DevOptions(NamedTuple):
     """Hold what `dev` is asked to start, and where."""
 
     port: int
@@ -117,7 +117,7 @@ class _Asked(NamedTuple):
     """Whether the page is opened in a browser."""
 
 
-async def _run(asked: _Asked) -> None:
+async def _run(asked: _DevOptions) -> None:
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
     namespace = settings.environment.get("TEMPORAL_NAMESPACE") or "default"

@@ -24,7 +24,7 @@ _TICK_S = 0.5
 _SAID_OTHERWISE = frozenset({"run.started", "search.run", "approval.asked", "run.ended"})
 
 
-class Follower:
+class RunFollower:
     """Show what happens in a run until it ends."""
 
     tick_s = _TICK_S

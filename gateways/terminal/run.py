@@ -21,7 +21,7 @@ from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.definitions import task_of
 from gateways.terminal.exit_codes import DETACHED, DONE, ENDED
 from gateways.terminal.flags import By, Output, User, Workflow, Yes, json_object
-from gateways.terminal.follow import Follower
+from gateways.terminal.follow import RunFollower
 from gateways.terminal.reading import readable
 from gateways.terminal.render import ending_lines, event_line, result_text, style_of
 from gateways.terminal.session import account_name, find, session, stored_run, taken_back
@@ -167,7 +167,7 @@ async def follow(
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
     prompt = Prompt(terminal, run, settings, by=by or account_name(), editor=editor)
     try:
-        await Follower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
+        await RunFollower(terminal, run, prompt, yes="--yes was given" if yes else "", asks=output == "text").follow()
         result = await run.result()
         if output == "text" and reads:
             told = await readable(run, result.raw_outputs)

@@ -23,7 +23,7 @@ from gateways.terminal.local.serving import place_of_temporal
 if TYPE_CHECKING:
     from backstay.approvals.approval import ApprovalRequest
     from backstay.client import Backstay, Run
-    from people.runs.finding import KnownRun, Sources
+    from people.runs.finding import KnownRun, RunSources
     from store.store import Store
 
 _TASKS = "WorkflowType = 'RunTask'"
@@ -146,7 +146,7 @@ def require_store(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple["Sources", "KnownRun"]]:
+async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple["RunSources", "KnownRun"]]:
     """Find a run as `session_of` does, and open what it is looked at with: Temporal or the store, if possible both.
 
     Raises RunNotFound for a run that neither knows, Unreachable when no store is left to ask.
@@ -169,7 +169,7 @@ async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple[
             raise Unreachable(fault)
         from people.runs import finding
 
-        sources = finding.Sources(backstay, store, None, fault)
+        sources = finding.RunSources(backstay, store, None, fault)
         yield sources, await finding.find(sources, account_name(), workflow)
 
 

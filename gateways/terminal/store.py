@@ -80,9 +80,9 @@ async def _removed(
 ) -> tuple[dict[str, int], list[str]]:
     """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
     from sandbox.workspaces.effects import prune_workspaces
-    from store.runs.pruning import Freed
+    from store.runs.pruning import PruneReport
 
-    freed: Any = Freed()
+    freed: Any = PruneReport()
     for run in ended:
         rows = await store.pruning.prune(run, before, dry_run=dry_run)
         freed = freed if rows is None else freed + rows
@@ -229,7 +229,7 @@ async def is_confirmed(terminal: Terminal, question: str, what: str, *, yes: boo
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _TemporalState:
     """Hold what Temporal reports about one run of the store."""
 
     run: Any
@@ -244,23 +244,23 @@ class _Standing:
         return not self.fault and not self.is_open and self.closed_at < before
 
 
-async def _standings(client: Client, found: Sequence[Any]) -> list[_Standing]:
+async def _standings(client: Client, found: Sequence[Any]) -> list[_TemporalState]:
     """Ask about all runs before anything is removed; raises Unreachable when Temporal goes away meanwhile."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def ask(run: Any) -> _Standing:
+    async def ask(run: Any) -> _TemporalState:
         async with turns:
             try:
                 return await _standing(client, run)
             except RPCError as error:
                 if error.status not in _OF_ONE_RUN:
                     raise
-                return _Standing(run, fault=error.message)
+                return _TemporalState(run, fault=error.message)
 
     return list(await asyncio.gather(*map(ask, found)))
 
 
-async def _standing(client: Client, run: Any) -> _Standing:
+async def _standing(client: Client, run: Any) -> _TemporalState:
     latest = await _described(client, run.workflow_id)
     if latest is not None and latest.first_run_id not in ("", run.first_run_id):
         latest = None  # a later run with the same workflow id
@@ -268,7 +268,7 @@ async def _standing(client: Client, run: Any) -> _Standing:
     executions = [await _described(client, execution.workflow_id, execution.run_id) for execution in run.executions]
     theirs = [info for info in (latest, *executions) if info is not None]
     undoing = undo is not None and not undo.HasField("close_time")
-    return _Standing(
+    return _TemporalState(
         run,
         known=bool(theirs),
         is_open=undoing or not all(info.HasField("close_time") for info in theirs),
@@ -290,7 +290,7 @@ async def _described(client: Client, workflow_id: str, run_id: str = "") -> Work
     return answer.workflow_execution_info
 
 
-async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -> list[_Standing]:
+async def _doubted(client: Client, store: Any, standings: Sequence[_TemporalState]) -> list[_TemporalState]:
     """Return the runs without a recorded end if Temporal knows no run of the store: it may be the wrong Temporal."""
     unseen = [standing for standing in standings if not (standing.known or standing.run.closed or standing.fault)]
     if not unseen or any(standing.known for standing in standings):

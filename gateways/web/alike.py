@@ -21,11 +21,11 @@ from backstay.errors import BackstayError
 from backstay.shown import one_line
 from gateways.web.deciding import decided
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
-from gateways.web.sent import Sent
+from gateways.web.page import PageRoutes
+from gateways.web.sent import Submission
 from people.decide.deciding import state_words
 from people.decide.looking import Stale, hindrance, look
-from people.requests.entered import Entered
+from people.requests.entered import FormEntry
 from store.notices.requests import RequestRow
 
 MOST = 200
@@ -43,7 +43,7 @@ class Pick(NamedTuple):
     nonce: str
 
 
-class Outcome(NamedTuple):
+class AlikeOutcome(NamedTuple):
     """Say what became of one of several decisions."""
 
     workflow_id: str
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     said: str
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of equal requests."""
 
     async def show(request: Request, visitor: Visitor) -> Response:
@@ -76,7 +76,7 @@ def routes(page: Page) -> list[BaseRoute]:
             now=time.time(),
         )
 
-    async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def act(request: Request, visitor: Visitor, sent: Submission) -> Response:
         if sent.json is not None:
             raise HTTPException(415)
         picks = [_pick(text, sent.get("e")[:80]) for text in dict.fromkeys(sent.all("pick"))]
@@ -85,7 +85,7 @@ def routes(page: Page) -> list[BaseRoute]:
             raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
         if choice == "approve" and any(unseen(first) for first in await _requests(page, picks)):
             raise DecisionInvalid("pick: not all of these requests is shown here; open each of them to approve it")
-        outcomes = await _all_decided(page, visitor, picks, Entered(choice, sent.get("comment")))
+        outcomes = await _all_decided(page, visitor, picks, FormEntry(choice, sent.get("comment")))
         status = 200 if all(outcome.state != "refused" for outcome in outcomes) else 409
         return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=choice)
 
@@ -110,12 +110,12 @@ def _pick(text: str, nonce: str) -> Pick:
     return Pick(workflow_id, request_id, ShownRequest(run_id=run_id, digest=digest, args_digest=args_digest), nonce)
 
 
-async def _requests(page: Page, picks: Sequence[Pick]) -> list[ApprovalRequest]:
+async def _requests(page: PageRoutes, picks: Sequence[Pick]) -> list[ApprovalRequest]:
     rows = [await page.store.requests.get(pick.workflow_id, pick.request_id, pick.shown.run_id) for pick in picks]
     return [ApprovalRequest.model_validate(row.request) for row in rows if row is not None]
 
 
-async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[RequestRow]:
+async def _equal(page: PageRoutes, visitor: Visitor, picks: Sequence[Pick]) -> list[RequestRow]:
     """Return the requests that were ticked; raises Stale unless they are all about the very same calls."""
     rows: list[RequestRow] = []
     for pick in picks:
@@ -128,22 +128,24 @@ async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[Re
     return rows
 
 
-async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], entered: Entered) -> list[Outcome]:
+async def _all_decided(
+    page: PageRoutes, visitor: Visitor, picks: Sequence[Pick], entered: FormEntry
+) -> list[AlikeOutcome]:
     """Decide some requests, a few of them at the same time."""
     rows, bounded = await _equal(page, visitor, picks), asyncio.Semaphore(_AT_ONCE)
 
-    async def in_turn(pick: Pick, row: RequestRow) -> Outcome:
+    async def in_turn(pick: Pick, row: RequestRow) -> AlikeOutcome:
         async with bounded:
             return await _decided(page, visitor, pick, row, entered)
 
     return await asyncio.gather(*(in_turn(pick, row) for pick, row in zip(picks, rows, strict=True)))
 
 
-async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, entered: Entered) -> Outcome:
+async def _decided(page: PageRoutes, visitor: Visitor, pick: Pick, row: RequestRow, entered: FormEntry) -> AlikeOutcome:
     named = (row.workflow_id, row.request_id)
     try:
         known = await look(page.backstay.run(row.workflow_id), page.store, row.request_id)
         answer = await decided(page, visitor, known, entered, pick.shown, nonce=pick.nonce)
     except BackstayError as error:
-        return Outcome(*named, "refused", one_line(str(error), 300))
-    return Outcome(*named, str(answer.get("state", "decided")), state_words(answer))
+        return AlikeOutcome(*named, "refused", one_line(str(error), 300))
+    return AlikeOutcome(*named, str(answer.get("state", "decided")), state_words(answer))

@@ -20,11 +20,11 @@ from gateways.web import alike, connections, inbox, live, own_servers, requests,
 from gateways.web.api import routes as api
 from gateways.web.guard import API, Guard
 from gateways.web.identity import COOKIE, ByLink, Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from gateways.web.runs import routes as runs
-from gateways.web.sent import Sent
+from gateways.web.sent import Submission
 
-PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
+PARTS: tuple[Callable[[PageRoutes], list[BaseRoute]], ...] = (
     inbox.routes,
     alike.routes,
     requests.routes,
@@ -36,7 +36,7 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     own_servers.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
-FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
+FOR_PROGRAMS: tuple[Callable[[PageRoutes], list[BaseRoute]], ...] = (
     *(api.routes, inbox.routes, requests.routes, runs.routes, standing.routes, own_servers.routes),
 )
 """The parts that programs find below /api: the same endpoints, which give them JSON."""
@@ -67,7 +67,7 @@ class IdConvertor(Convertor[str]):
 register_url_convertor("id", IdConvertor())
 
 
-def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
+def build_app(page: PageRoutes, more: Sequence[BaseRoute] = ()) -> Starlette:
     """Return the application that serves the page, and beside it what other gateways serve."""
     # A part counts what it lets in, such as streams, so both addresses lead to the same one.
     made = {part: part(page) for part in {*PARTS, *FOR_PROGRAMS}}
@@ -86,7 +86,7 @@ def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
     )
 
 
-def _links(page: Page) -> list[BaseRoute]:
+def _links(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes by which a link lets people in, and out again; where a proxy says who they are, none.
 
     The link is kept as the only cookie of the page. One for somebody else asks before it takes the place of another.
@@ -105,12 +105,12 @@ def _links(page: Page) -> list[BaseRoute]:
         path = f"/link/{quote(token, safe='')}"
         return page.render(request, here, "entering.html", 409, other=visitor.by, path=path)
 
-    async def change(request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def change(request: Request, visitor: Visitor, sent: Submission) -> Response:
         if sent.json is not None:
             raise HTTPException(415)
         return _let_in(_named(identity, request)[0])
 
-    async def leave(request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def leave(request: Request, visitor: Visitor, sent: Submission) -> Response:
         if sent.json is not None:
             raise HTTPException(415)
         answer = RedirectResponse("/", 303)
@@ -137,7 +137,7 @@ def _let_in(token: str) -> Response:
     return answer
 
 
-def _health(page: Page) -> list[BaseRoute]:
+def _health(page: PageRoutes) -> list[BaseRoute]:
     """Return whether the process lives, and whether it reaches what it needs; neither says anything of a run."""
 
     async def lives(request: Request) -> Response:

@@ -23,8 +23,8 @@ from backstay.tools.connection import SignIns, client_document
 from gateways.web.deciding import decided
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
-from gateways.web.sent import Sent
+from gateways.web.page import PageRoutes
+from gateways.web.sent import Submission
 from people.decide.looking import KnownRequest, look
 from store.notices.requests import RequestRow
 
@@ -34,7 +34,7 @@ _MOST_SAID = 4000
 _PATIENCE_S, _AGAIN_S = 20.0, 0.5
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of connections; none where people sign in nowhere, and have no servers of their own."""
     signs_in = page.sign_ins is not None and bool(page.sign_ins.providers)
     if not signs_in and page.own_servers is None:
@@ -58,7 +58,7 @@ async def _signed_in(sign_ins: SignIns | None, visitor: Visitor) -> list[dict[st
     return [{"provider": name, "state": "", **known.get(name, {})} for name in sign_ins.providers]
 
 
-def _sign_ins(page: Page, sign_ins: SignIns) -> list[BaseRoute]:
+def _sign_ins(page: PageRoutes, sign_ins: SignIns) -> list[BaseRoute]:
     place = f"{PLACE}/{{provider:id}}"
     shown = _Connections(page, sign_ins)
     return [
@@ -70,11 +70,11 @@ def _sign_ins(page: Page, sign_ins: SignIns) -> list[BaseRoute]:
 
 
 class _Connections:
-    def __init__(self, page: Page, sign_ins: SignIns) -> None:
+    def __init__(self, page: PageRoutes, sign_ins: SignIns) -> None:
         self._page = page
         self._sign_ins = sign_ins
 
-    async def leave(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def leave(self, request: Request, visitor: Visitor, sent: Submission) -> Response:
         """Show the visitor where they would sign in."""
         provider = self._provider(request)
         found = await self._sign_ins.begin(visitor.by, provider, self._back(request, provider))
@@ -96,7 +96,7 @@ class _Connections:
         told += [f"{left} still wait: open them in the inbox and answer yes"] if left else []
         return self._page.done(request, visitor, PLACE, "; ".join(told), {"went_on": went_on, "left": left})
 
-    async def disconnect(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def disconnect(self, request: Request, visitor: Visitor, sent: Submission) -> Response:
         """Forget what the visitor has let backstay do at a server."""
         provider = self._provider(request)
         revoked = await self._sign_ins.disconnect(visitor.by, provider)

@@ -9,18 +9,18 @@ from backstay.errors import BackstayError
 from backstay.policies.accepted import remembered_words
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from gateways.web.sent import text_in, without_names
 from people.decide.deciding import decide, outcome_words
 from people.decide.looking import KnownRequest, look
-from people.requests.entered import Entered
+from people.requests.entered import FormEntry
 
 
 async def decided(
-    page: Page,
+    page: PageRoutes,
     visitor: Visitor,
     known: KnownRequest,
-    said: Mapping[str, Any] | Entered,
+    said: Mapping[str, Any] | FormEntry,
     shown: ShownRequest,
     *,
     nonce: str = "",

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from backstay.approvals.approval import RequestKind
 from backstay.approvals.fields import FormField
 from backstay.shown import one_line
-from gateways.web.sent import Sent
+from gateways.web.sent import Submission
 from people.requests.editing import EditedArgument, NothingChanged, edit_of, edited_arguments
-from people.requests.entered import Edit, Entered, Entry, EntryRefused, Typed, entry_name
+from people.requests.entered import Edit, Entry, EntryRefused, FormEntry, Typed, entry_name
 from people.requests.form import DecisionForm
 
 
@@ -42,12 +42,12 @@ def field_name(form: DecisionForm, at: int, field: FormField) -> str:
     return field.name if form.kind is RequestKind.BUDGET else f"x.{at}"
 
 
-def entered_in(sent: Sent, form: DecisionForm, edits: tuple[Edit, ...] = ()) -> Entered:
+def entered_in(sent: Submission, form: DecisionForm, edits: tuple[Edit, ...] = ()) -> FormEntry:
     """Return what a person entered in the form of a request."""
     choice = "modify" if edits else sent.get("verdict")
     # The choice under "Remember it" belongs to the button that approves.
     remember = sent.get("remember") if choice == "approve" else ""
-    return Entered(
+    return FormEntry(
         choice,
         sent.get("comment"),
         left_out=[call.index for call in form.calls if _left_out(sent, call.index)],
@@ -61,12 +61,12 @@ def entered_in(sent: Sent, form: DecisionForm, edits: tuple[Edit, ...] = ()) -> 
     )
 
 
-def _left_out(sent: Sent, call: int) -> bool:
+def _left_out(sent: Submission, call: int) -> bool:
     """Return whether the box of a call is not ticked; such a box sends nothing, so the form says that it was there."""
     return bool(sent.get(f"offered.{call}")) and not sent.get(f"take.{call}")
 
 
-def edits_in(sent: Sent, calls: Mapping[int, dict[str, Any]]) -> tuple[Edit, ...]:
+def edits_in(sent: Submission, calls: Mapping[int, dict[str, Any]]) -> tuple[Edit, ...]:
     """Return what a form changes of calls, whose arguments are given whole; nothing of a call that stays as it is.
 
     Raises EntryRefused for what cannot be read, and where nothing is changed.
@@ -88,7 +88,7 @@ def edits_in(sent: Sent, calls: Mapping[int, dict[str, Any]]) -> tuple[Edit, ...
     return tuple(edits)
 
 
-def edit_in(sent: Sent, call: int, arguments: Mapping[str, Any]) -> Edit:
+def edit_in(sent: Submission, call: int, arguments: Mapping[str, Any]) -> Edit:
     """Return what the form of a call changes of its arguments; raises EntryRefused for what cannot be read."""
     fields = dict(zip(arguments, edited_fields(call, arguments), strict=True))
     typed = {name: sent.get(field.name) for name, field in fields.items() if sent.all(field.name)}
@@ -96,7 +96,7 @@ def edit_in(sent: Sent, call: int, arguments: Mapping[str, Any]) -> Edit:
     return edit_of(call, arguments, typed, without=without, more=sent.get(f"more.{call}"))
 
 
-def _typed(sent: Sent, form: DecisionForm, at: int, field: FormField) -> Typed:
+def _typed(sent: Submission, form: DecisionForm, at: int, field: FormField) -> Typed:
     name = field_name(form, at, field)
     if field.kind in {"choice", "choices"}:
         positions = {str(position): position for position in range(len(field.choices))}

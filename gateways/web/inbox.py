@@ -13,7 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.titles import title_of
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from gateways.web.words import line
 from store.notices.requests import RequestRow
 
@@ -57,7 +57,7 @@ class InboxRow(NamedTuple):
     """How much of it cannot be undone, in words; empty where all can."""
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of the inbox.
 
     A program gets the requests as they are on the wire, with where they belong and what became of them.
@@ -81,7 +81,7 @@ def routes(page: Page) -> list[BaseRoute]:
 
 
 async def _page_of(
-    page: Page, request: Request, visitor: Visitor, *, closed: bool = False
+    page: PageRoutes, request: Request, visitor: Visitor, *, closed: bool = False
 ) -> tuple[list[RequestRow], dict[str, Any]]:
     """Return the requests that an address asks for, with one more if there are more, and the words about them."""
     wanted = filter_of(request)
@@ -102,7 +102,7 @@ def filter_of(request: Request) -> Filter:
     )
 
 
-async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -> list[InboxRow]:
+async def inbox_rows(page: PageRoutes, visitor: Visitor, rows: Sequence[RequestRow]) -> list[InboxRow]:
     """Return open requests as the inbox shows them; it asks the store, and no run."""
     alike = await page.store.requests.count_alike([row.alike for row in rows], page.seeing.only(visitor.by))
     looking = await page.store.looks.people([(row.workflow_id, row.request_id) for row in rows])

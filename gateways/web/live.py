@@ -14,7 +14,7 @@ from backstay.approvals.approval import escalation
 from backstay.errors import BackstayError
 from gateways.signatures import is_signed
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from gateways.web.showing import reminders
 from gateways.web.watching import event, is_set_within, stream
 
@@ -26,7 +26,7 @@ HOOK = "/hooks/backstay"
 log = structlog.get_logger("backstay.web")
 
 
-class Look(NamedTuple):
+class RequestViewer(NamedTuple):
     """Hold who looks at which request, in which tab."""
 
     workflow_id: str
@@ -35,7 +35,7 @@ class Look(NamedTuple):
     reader: str
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of live news, and of those who bring them sooner than they would be found."""
 
     async def news(request: Request, visitor: Visitor) -> Response:
@@ -48,7 +48,7 @@ def routes(page: Page) -> list[BaseRoute]:
         if row is None or not page.seeing.request(visitor.by, row):
             raise HTTPException(404)
         reader = f"{visitor.by} {request.query_params.get('reader', '')[:40]}"
-        return stream(_news(page, visitor, Look(workflow_id, request_id, visitor.by, reader)))
+        return stream(_news(page, visitor, RequestViewer(workflow_id, request_id, visitor.by, reader)))
 
     async def told(request: Request) -> Response:
         key = page.settings.webhook_key
@@ -61,7 +61,7 @@ def routes(page: Page) -> list[BaseRoute]:
     return [page.get("/events", news), Route(HOOK, told, methods=["POST"])]
 
 
-async def _news(page: Page, visitor: Visitor, look: Look | None) -> AsyncGenerator[str]:
+async def _news(page: PageRoutes, visitor: Visitor, look: RequestViewer | None) -> AsyncGenerator[str]:
     """Yield how many requests wait for a visitor, and what became of the one that they look at."""
     said, looked_at = "", -LOOKED_S
     try:
@@ -84,7 +84,7 @@ async def _news(page: Page, visitor: Visitor, look: Look | None) -> AsyncGenerat
             page.watcher.afterwards(page.store.looks.leave(look.reader))
 
 
-async def _found(page: Page, visitor: Visitor, look: Look | None) -> dict[str, Any]:
+async def _found(page: PageRoutes, visitor: Visitor, look: RequestViewer | None) -> dict[str, Any]:
     found: dict[str, Any] = {"open": await page.store.requests.count_open(page.seeing.only(visitor.by))}
     if look is None:
         return found

@@ -18,14 +18,14 @@ from backstay.tools.own_server import OwnServerRegistry
 from gateways.web.connections import PLACE
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
-from gateways.web.sent import Sent, text_in
+from gateways.web.page import PageRoutes
+from gateways.web.sent import Submission, text_in
 
 _FIELDS = frozenset({"name", "url", "headers", "user"})
 _MOST_LINES = 100
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of users' own servers, at which there is nothing where the operator allows none."""
     shown = _OwnServers(page)
     return [
@@ -36,7 +36,7 @@ def routes(page: Page) -> list[BaseRoute]:
 
 
 class _OwnServers:
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageRoutes) -> None:
         self._page = page
 
     @property
@@ -52,7 +52,7 @@ class _OwnServers:
         user = self._user(visitor, request.query_params.get("user", ""))
         return self._page.json(visitor, {"servers": await self._registry.of_user(user)})
 
-    async def add(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def add(self, request: Request, visitor: Visitor, sent: Submission) -> Response:
         """Keep a server; what is sent to it waits for a run."""
         if sent.json is None:
             name, url, headers = sent.get("name").strip(), sent.get("url").strip(), _lines(sent.get("headers"))
@@ -65,7 +65,7 @@ class _OwnServers:
         told = f"{added.name} is added; runs find its tools as {added.provider}"
         return self._page.done(request, visitor, PLACE, told, added.told())
 
-    async def remove(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def remove(self, request: Request, visitor: Visitor, sent: Submission) -> Response:
         """Forget a server."""
         said = {} if sent.json is None else _known(sent.json, frozenset({"user"}))
         name = str(request.path_params["name"])

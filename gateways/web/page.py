@@ -44,12 +44,12 @@ from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import TooMuch, error_body, is_below_api, is_for_programs
 from gateways.web.identity import Identity, Visitor, may_start
-from gateways.web.sent import Sent, read_sent
+from gateways.web.sent import Submission, read_sent
 from gateways.web.showing import FoldedArgument, is_folded
 from gateways.web.watching import Watcher
 from gateways.web.words import FILTERS, visible
 from people.decide.seeing import Seeing
-from people.runs.finding import KnownRun, Sources, find
+from people.runs.finding import KnownRun, RunSources, find
 from store.store import Store
 
 FORM_S = 12 * 3600.0
@@ -59,10 +59,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 log = structlog.get_logger("backstay.web")
 
 Looking = Callable[[Request, Visitor], Awaitable[Response]]
-Acting = Callable[[Request, Visitor, Sent], Awaitable[Response]]
+Acting = Callable[[Request, Visitor, Submission], Awaitable[Response]]
 
 
-class Page:
+class PageRoutes:
     """Take requests of people we know, and answer with pages, or with JSON for programs."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Page:
         self.sign_ins, self.own_servers = sign_ins, own_servers
         self.settings, self.backstay, self.store = settings, backstay, store
         self.seeing = Seeing(policy, self.store)
-        self.sources = Sources(backstay, store, self.seeing)
+        self.sources = RunSources(backstay, store, self.seeing)
         self.watcher = Watcher(self.store)
         self.identity = identity
         self.seals = seals

@@ -24,8 +24,8 @@ from gateways.web.forms import EditedField, edited_fields, edits_in, entered_in,
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
-from gateways.web.page import Page, request_path
-from gateways.web.sent import Sent
+from gateways.web.page import PageRoutes, request_path
+from gateways.web.sent import Submission
 from gateways.web.showing import reminders
 from people.decide.looking import (
     KnownRequest,
@@ -49,17 +49,17 @@ def _kept(request: ApprovalRequest) -> list[tuple[str, int]]:
     return sorted({*kept_texts([each.arguments for each in (*request.shown, *steps)])})
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of a request."""
     place = "/requests/{workflow_id:id}/{request_id:id}"
-    requests = Requests(page)
+    requests = RequestPages(page)
     return [page.get(place, requests.show), page.post(f"{place}/decide", requests.decide)]
 
 
-class Requests:
+class RequestPages:
     """Show single requests, and take decisions about them."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageRoutes) -> None:
         """Show on this page."""
         self._page = page
 
@@ -71,7 +71,7 @@ class Requests:
             return self._page.json(visitor, self._wire(known) | {"live": live, "trouble": known.trouble})
         return await self._shown(request, visitor, known)
 
-    async def decide(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def decide(self, request: Request, visitor: Visitor, sent: Submission) -> Response:
         """Decide a request in the name of whoever sent the form."""
         known = await self._known(request, visitor, None)
         try:
@@ -96,7 +96,7 @@ class Requests:
             raise HTTPException(404)
         return known
 
-    async def _decided(self, known: KnownRequest, sent: Sent, visitor: Visitor) -> dict[str, Any]:
+    async def _decided(self, known: KnownRequest, sent: Submission, visitor: Visitor) -> dict[str, Any]:
         """Have what was sent decided, for the request that whoever sent it was shown."""
         if sent.json is not None:
             said, was = from_program(visitor, sent.json)
@@ -121,7 +121,7 @@ class Requests:
         return {call.index: await run.arguments(request.id, call.index) for call in calls}
 
     async def _refused(
-        self, request: Request, visitor: Visitor, known: KnownRequest, sent: Sent, error: BackstayError
+        self, request: Request, visitor: Visitor, known: KnownRequest, sent: Submission, error: BackstayError
     ) -> Response:
         """Show the request again, with why a decision was not taken, and what was typed."""
         changes: list[str] = []
@@ -139,7 +139,7 @@ class Requests:
         request: Request,
         visitor: Visitor,
         known: KnownRequest,
-        sent: Sent | None = None,
+        sent: Submission | None = None,
         status: int = 200,
         **more: Any,
     ) -> Response:
@@ -171,7 +171,7 @@ class Requests:
             edited=await self._edited(request, known, asked_for, sent),
             nonce=secrets.token_hex(16),
             reader=reader,
-            typed=sent or Sent({}),
+            typed=sent or Submission({}),
             **({"why": "", "changes": []} | more),
         )
 
@@ -195,7 +195,7 @@ class Requests:
         return whole, unseen(whole, found)
 
     async def _edited(
-        self, request: Request, known: KnownRequest, asked_for: ApprovalRequest, sent: Sent | None
+        self, request: Request, known: KnownRequest, asked_for: ApprovalRequest, sent: Submission | None
     ) -> dict[int, list[EditedField]]:
         """Return the fields of each call that is being changed; nothing where none is or can be."""
         chosen = (() if sent is None else sent.all("edited")) or request.query_params.getlist("edit")

@@ -22,7 +22,7 @@ _MOST_DIGITS = 400
 _FOREIGN = "this form is not from a page of yours, or it is older than 12 hours; open the page again"
 
 
-class Sent(NamedTuple):
+class Submission(NamedTuple):
     """Hold what was sent: the fields of a form, or the JSON object of a program."""
 
     fields: Mapping[str, tuple[str, ...]]
@@ -44,7 +44,7 @@ class Sent(NamedTuple):
         return self.fields.get(name, ())
 
 
-async def read_sent(request: Request, visitor: Visitor, seals: Seals) -> Sent:
+async def read_sent(request: Request, visitor: Visitor, seals: Seals) -> Submission:
     """Return what a request carries; raises HTTPException for what a foreign page could have had a browser send."""
     content, _, parameters = request.headers.get("content-type", "").partition(";")
     match content.strip().lower():
@@ -59,7 +59,7 @@ async def read_sent(request: Request, visitor: Visitor, seals: Seals) -> Sent:
                 raise HTTPException(401, "JSON needs the header Authorization with a bearer token")
             if token != visitor.bearer:
                 _require_own(token, visitor, seals)
-            return Sent({}, _object(await request.body()))
+            return Submission({}, _object(await request.body()))
         case _:
             raise HTTPException(415)
 
@@ -70,7 +70,7 @@ def _require_own(token: str, visitor: Visitor, seals: Seals) -> None:
         raise HTTPException(403, _FOREIGN)
 
 
-def _form(body: bytes) -> Sent:
+def _form(body: bytes) -> Submission:
     try:
         pairs = parse_qsl(
             body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict", separator="&"
@@ -80,7 +80,7 @@ def _form(body: bytes) -> Sent:
     fields: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
         fields[name] = (*fields.get(name, ()), value)
-    return Sent(fields)
+    return Submission(fields)
 
 
 def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:

@@ -12,11 +12,11 @@ from backstay.settings import Settings
 from backstay.tools.connection import SignIns
 from backstay.tools.own_server import OwnServerRegistry
 from gateways.links import Seals, open_seals
-from gateways.listening import Server, address_of, config_of, listen
+from gateways.listening import PageServer, address_of, config_of, listen
 from gateways.web.app import build_app
 from gateways.web.identity import ByHeader, ByLink, Identity
 from gateways.web.oidc import ByIdToken
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from store.store import Store
 from system.addresses import is_loopback
 
@@ -32,15 +32,17 @@ def open_page(
     *,
     sign_ins: SignIns | None = None,
     own_servers: OwnServerRegistry | None = None,
-) -> Page:
+) -> PageRoutes:
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
     seals = open_seals(settings)
     identity = open_identity(settings, seals, host)
     doors: Any = {"sign_ins": sign_ins, "own_servers": own_servers}
-    return Page(settings, backstay, store, policy, identity=identity, seals=seals, **doors)
+    return PageRoutes(settings, backstay, store, policy, identity=identity, seals=seals, **doors)
 
 
-async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()) -> None:
+async def serve(
+    page: PageRoutes, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()
+) -> None:
     """Serve the page until SIGTERM or Ctrl-C; `ready` is told its address when it can be reached.
 
     `more` are routes of other gateways that are served beside it.
@@ -48,7 +50,7 @@ async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], m
     with listen(host, port) as listener:
         address = address_of(host, listener.getsockname()[1])
         config = config_of(build_app(page, more), MOST_CONNECTIONS)
-        await Server(config, lambda: ready(address)).serve(sockets=[listener])
+        await PageServer(config, lambda: ready(address)).serve(sockets=[listener])
 
 
 def open_identity(settings: Settings, seals: Seals, host: str) -> Identity:

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute
 from backstay.client.schedules import Schedules
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from people.runs.words import OUTCOMES, tone_of
 from people.standing.listing import ListedStart, list_tasks
 
@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the route of the list."""
     schedules = Schedules(page.backstay.client, page.backstay.task_queue)
 

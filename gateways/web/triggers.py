@@ -12,23 +12,23 @@ from backstay.bounds import DEEPEST
 from backstay.canonical import canonical, deeper_than, read_json
 from backstay.client.schedules import Schedules
 from backstay.errors import BackstayError
-from backstay.task.standing import Door, run_id, start_id
+from backstay.task.standing import TriggerLimits, run_id, start_id
 from gateways.listening import BODY_S, TooLong, read_body
 from gateways.signatures import ID, SIGNATURE, is_signed
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import error_body
-from gateways.web.page import Page
-from store.standing.starts import Replayed, TooOften
+from gateways.web.page import PageRoutes
+from store.standing.starts import StartReplayed, TooOften
 from store.standing.tasks import KeptTask
 
 BELOW = "/triggers/"
-_MOST = Door(max_bytes=262_144).max_bytes
+_MOST = TriggerLimits(max_bytes=262_144).max_bytes
 _LONGEST_ID = 200
 _AGAIN_S = 60
 log = structlog.get_logger("backstay.triggers")
 
 
-class Refused(Exception):
+class TriggerRefused(Exception):
     """A request to a trigger is not granted."""
 
     def __init__(self, status: int, kind: str, why: str) -> None:
@@ -37,7 +37,7 @@ class Refused(Exception):
         self.status, self.kind, self.why = status, kind, why
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the route of all triggers."""
     schedules = Schedules(page.backstay.client, page.backstay.task_queue)
 
@@ -45,7 +45,7 @@ def routes(page: Page) -> list[BaseRoute]:
         try:
             kept, body = await _believed(page, request)
             return await _started(page, schedules, kept, request, body)
-        except Refused as refused:
+        except TriggerRefused as refused:
             more = {"Retry-After": str(_AGAIN_S)} if refused.status == 429 else None
             return JSONResponse(error_body(refused.kind, refused.why), refused.status, more)
         except BackstayError as error:
@@ -56,7 +56,7 @@ def routes(page: Page) -> list[BaseRoute]:
     return [Route(f"{BELOW}{{name}}", taken, methods=["POST"])]
 
 
-async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
+async def _believed(page: PageRoutes, request: Request) -> tuple[KeptTask, bytes]:
     """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
     found = await page.store.standing.trigger(request.path_params["name"])
     try:
@@ -65,42 +65,42 @@ async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
     except TooLong:
         raise _too_large(_MOST) from None
     except TimeoutError:
-        raise Refused(408, "TooSlow", f"the body took longer than {BODY_S:g} s; send it again") from None
+        raise TriggerRefused(408, "TooSlow", f"the body took longer than {BODY_S:g} s; send it again") from None
     signed = is_signed(secrets.token_bytes() if found is None else found[1], request.headers, body)
     if found is None or not signed:
         log.warning("trigger.unsigned", known=found is not None)
-        raise Refused(
+        raise TriggerRefused(
             403,
             "NotSigned",
             "not signed with the key of this trigger within the last 5 minutes; send backstay-timestamp, and in "
             "backstay-signature the hex HMAC-SHA256 of the timestamp, a dot and the body",
         )
     kept, _ = found
-    door = kept.standing.door or Door()
+    door = kept.standing.door or TriggerLimits()
     if len(body) > door.max_bytes:
         raise _too_large(door.max_bytes)
     return kept, body
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(413, "TooLarge", f"the body is longer than {most:,} bytes; send less")
+def _too_large(most: int) -> TriggerRefused:
+    return TriggerRefused(413, "TooLarge", f"the body is longer than {most:,} bytes; send less")
 
 
-async def _started(page: Page, schedules: Schedules, kept: KeptTask, request: Request, body: bytes) -> Response:
+async def _started(page: PageRoutes, schedules: Schedules, kept: KeptTask, request: Request, body: bytes) -> Response:
     """Start a run, once for each id; the same id is told of the same run."""
     standing, mac = kept.standing, request.headers[SIGNATURE]
     event = request.headers.get(ID, "") or mac
     if len(event) > _LONGEST_ID or not event.isprintable():
-        raise Refused(422, "BadRequest", f"{ID}: longer than {_LONGEST_ID} characters; use a shorter one")
+        raise TriggerRefused(422, "BadRequest", f"{ID}: longer than {_LONGEST_ID} characters; use a shorter one")
     if kept.paused:
-        raise Refused(409, "Paused", "this trigger is paused; whoever operates it resumes it")
+        raise TriggerRefused(409, "Paused", "this trigger is paused; whoever operates it resumes it")
     start = start_id(page.backstay.task_queue, "trigger", standing.name, event)
     try:
         found, new = await page.store.starts.accept(start, standing, event=event, signature=mac, given=_object(body))
-    except Replayed as error:
-        raise Refused(409, "Replayed", str(error)) from None
+    except StartReplayed as error:
+        raise TriggerRefused(409, "Replayed", str(error)) from None
     except TooOften as error:
-        raise Refused(429, "TooOften", str(error)) from None
+        raise TriggerRefused(429, "TooOften", str(error)) from None
     if found.state == "accepted":
         # Also of one that was accepted before: the process that accepted it may have died before it was started.
         await schedules.start(start, standing)
@@ -113,7 +113,7 @@ def _object(body: bytes) -> dict[str, Any]:
         data = read_json(body.decode("utf-8"))
         canonical(data).encode()
     except (ValueError, UnicodeError, RecursionError):
-        raise Refused(400, "BadRequest", "the body is not JSON; send an object in UTF-8") from None
+        raise TriggerRefused(400, "BadRequest", "the body is not JSON; send an object in UTF-8") from None
     if not isinstance(data, dict) or deeper_than(data, DEEPEST):
-        raise Refused(422, "BadRequest", f"the body must be a JSON object, nested at most {DEEPEST} levels deep")
+        raise TriggerRefused(422, "BadRequest", f"the body must be a JSON object, nested at most {DEEPEST} levels deep")
     return data

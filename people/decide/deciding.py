@@ -16,7 +16,7 @@ from backstay.policies.accepted import AcceptedLine, remembered_words
 from backstay.policies.learning.alike import Alike
 from backstay.shown import message_line, one_line
 from people.decide.looking import KnownRequest, require_same
-from people.requests.entered import Entered
+from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm, decision_of
 from people.requests.key import RequestKey
 
@@ -24,7 +24,7 @@ from people.requests.key import RequestKey
 async def decide(
     run: Run,
     known: KnownRequest,
-    said: Mapping[str, Any] | Entered,
+    said: Mapping[str, Any] | FormEntry,
     *,
     by: str,
     shown: ShownRequest,
@@ -42,7 +42,7 @@ async def decide(
     """
     require_same(known, shown)
     bound = _bound(known, shown)
-    said = decision_of(DecisionForm.of(known.request), said) if isinstance(said, Entered) else said
+    said = decision_of(DecisionForm.of(known.request), said) if isinstance(said, FormEntry) else said
     if said.get("request_id", known.request_id) != known.request_id:
         raise DecisionInvalid(f"request_id: this address decides {one_line(known.request_id, 40)}; leave it out")
     seen = shown if by_name else bound
@@ -71,7 +71,7 @@ async def decide_shown(
     backstay: Backstay,
     key: RequestKey,
     known: KnownRequest,
-    entered: Entered,
+    entered: FormEntry,
     *,
     by: str,
     hidden: str,

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from people.notices.delivering import NotTaken
-from store.notices.posts import Post, Posts
+from store.notices.posts import ChatPost, Posts
 
 BUSY_S = 2.0
 """How soon to try again what another process posts just now."""
 
 
 async def put(
-    posts: Posts, wanted: Post, write: Callable[[Post], Awaitable[str]], *, channel: str, **shows: Any
+    posts: Posts, wanted: ChatPost, write: Callable[[ChatPost], Awaitable[str]], *, channel: str, **shows: Any
 ) -> str:
     """Have a thing written that nobody else writes just now, and record where it stands; return its place.
 
@@ -34,13 +34,13 @@ async def put(
     return place
 
 
-async def is_first(posts: Posts, wanted: Post) -> bool:
+async def is_first(posts: Posts, wanted: ChatPost) -> bool:
     """Return whether a thing that may be delivered again was not seen before; of several at once, one is the first."""
     claimed = await posts.claim(wanted)
     return claimed is not None and claimed.tries == 0
 
 
-async def _claimed(posts: Posts, wanted: Post) -> Post:
+async def _claimed(posts: Posts, wanted: ChatPost) -> ChatPost:
     """Return a post that is ours to write or change; raises NotTaken while another process does."""
     for _ in range(20):
         if (post := await posts.claim(wanted)) is not None:

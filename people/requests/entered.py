@@ -14,13 +14,13 @@ NOTHING: Final = object()
 
 
 @dataclass(frozen=True)
-class Given:
+class FixedValue:
     """Hold the value of a field that needs no reading, such as a default."""
 
     value: Any
 
 
-Typed = str | tuple[int, ...] | Given
+Typed = str | tuple[int, ...] | FixedValue
 """What was entered in one field: the text, of choices the positions of those that were chosen, or the value itself."""
 Entry = str | tuple[str, ...]
 """What an entry is called: its name, or of a field of an answer the path, since two paths may read alike."""
@@ -51,7 +51,7 @@ class Edit(NamedTuple):
     """Those that are left out."""
 
 
-class Entered(NamedTuple):
+class FormEntry(NamedTuple):
     """Hold what a person entered: the choice that they made, and what they typed or ticked beside it."""
 
     choice: str
@@ -77,7 +77,7 @@ class Entered(NamedTuple):
     """What is changed of calls, each of them once."""
 
 
-def remembering(how: str, arguments: str, comment: str = "") -> Entered:
+def remembering(how: str, arguments: str, comment: str = "") -> FormEntry:
     """Return the choice of somebody who wants such calls decided alike from now on: `never` rejects them.
 
     Raises EntryRefused where they do not say how.
@@ -85,5 +85,5 @@ def remembering(how: str, arguments: str, comment: str = "") -> Entered:
     if not how:
         raise EntryRefused({"remember": "choose for how long"})
     if how == "never":
-        return Entered("reject_never", comment, remember_arguments=arguments)
-    return Entered("approve", comment, remember=how, remember_arguments=arguments)
+        return FormEntry("reject_never", comment, remember_arguments=arguments)
+    return FormEntry("approve", comment, remember=how, remember_arguments=arguments)

@@ -12,7 +12,7 @@ from backstay.budgets.budget import TopUp
 from backstay.canonical import digest_of
 from backstay.policies.learning.alike import Alike, alike
 from backstay.tools.tool import Safety
-from people.requests.entered import NOTHING, Edit, Entered, Entry, EntryRefused, Given, Typed
+from people.requests.entered import NOTHING, Edit, Entry, EntryRefused, FixedValue, FormEntry, Typed
 
 _CHOICES: dict[str, dict[str, Any]] = {
     **{verdict.value: {"verdict": verdict.value} for verdict in Verdict},
@@ -76,7 +76,7 @@ class DecisionForm(NamedTuple):
         return tuple(call for call in self.calls if call.index in steps)
 
 
-def decision_of(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+def decision_of(form: DecisionForm, entered: FormEntry) -> dict[str, Any]:
     """Return what a person entered as fields of an Approval, without who they are.
 
     Raises EntryRefused, which says of each entry what is wrong, or DecisionInvalid.
@@ -125,7 +125,7 @@ def _fields(request: ApprovalRequest) -> list[FormField]:
     return [] if request.answer_schema is None else fields_of(request.answer_schema)
 
 
-def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+def _approval(form: DecisionForm, entered: FormEntry) -> dict[str, Any]:
     """Return what belongs to an approval: which calls are left out, and how a plan goes."""
     faults: dict[Entry, str] = {}
     calls = {**entered.calls, **{index: {"verdict": "reject"} for index in entered.left_out}}
@@ -145,7 +145,7 @@ def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
-def _toggles(form: DecisionForm, entered: Entered, faults: dict[Entry, str]) -> dict[str, Any]:
+def _toggles(form: DecisionForm, entered: FormEntry, faults: dict[Entry, str]) -> dict[str, Any]:
     """Return what a plan may do less; the run says itself what cannot be narrowed so."""
     known = {limit.field: limit for limit in form.limits}
     limits: dict[str, float] = {}
@@ -174,7 +174,7 @@ def _finite(typed: str | float) -> float:
     raise ValueError("not finite")
 
 
-def _answer(form: DecisionForm, entered: Entered) -> Any:
+def _answer(form: DecisionForm, entered: FormEntry) -> Any:
     if not form.fields or (entered.answer is not NOTHING and not entered.fields):
         return _whole_answer(form, entered.answer)
     values: dict[tuple[str, ...], Any] = {}
@@ -220,8 +220,8 @@ def _chosen(field: FormField, positions: tuple[int, ...]) -> Any:
     return next(iter(chosen), NOTHING)
 
 
-def _read(field: FormField, typed: str | Given) -> Any:
-    if isinstance(typed, Given):
+def _read(field: FormField, typed: str | FixedValue) -> Any:
+    if isinstance(typed, FixedValue):
         return typed.value
     if field.default is not None and typed.replace("\r\n", "\n") == field.default_text.replace("\r\n", "\n"):
         return field.default
@@ -231,7 +231,7 @@ def _read(field: FormField, typed: str | Given) -> Any:
     return field.parse(typed.strip()) if typed.strip() else NOTHING
 
 
-def _changes(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+def _changes(form: DecisionForm, entered: FormEntry) -> dict[str, Any]:
     """Return the changes of calls; the person who makes them is shown all calls again with them, before any is made.
 
     Calls that are left out are rejected at once, and are not shown again. A changed plan is proposed anew as a whole.

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.forecast import forecast_lines
-from backstay.approvals.notice import Decision
+from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.view import CallView, RequestView
@@ -57,7 +57,7 @@ class PostedRequest(Frozen):
     workflow_id: str
     request: ApprovalRequest
     state: str = "open"
-    decision: Decision | None = None
+    decision: DecisionNotice | None = None
     waits: bool = True
     """Whether the run itself says that it waits; without that there are no buttons."""
 
@@ -227,7 +227,7 @@ def _plan(view: RequestView, proposal: Proposal) -> Iterator[Paragraph]:
     yield Paragraph.of("note", instead if others else "")
 
 
-def _decision(decision: Decision) -> Iterator[Paragraph]:
+def _decision(decision: DecisionNotice) -> Iterator[Paragraph]:
     said = decided_words(decision)
     yield Paragraph.of("note", _sentence(one_line("; ".join(said), 500)) if said else "")
     yield Paragraph.of("text", f"Comment: {text_of(decision.comment)}" if decision.comment else "")

@@ -16,7 +16,7 @@ from store.store import Store
 UNDO = "UndoRun"
 
 
-class Sources(NamedTuple):
+class RunSources(NamedTuple):
     """Hold what a run is looked at with: Temporal, what the store has of it, and who may see it."""
 
     backstay: Backstay | None
@@ -94,7 +94,7 @@ class KnownRun:
         return undo_id(self.workflow_id)
 
 
-async def find(sources: Sources, by: str, workflow_id: str, run_id: str | None = None) -> KnownRun:
+async def find(sources: RunSources, by: str, workflow_id: str, run_id: str | None = None) -> KnownRun:
     """Return a run that a person may see, by default the newest one of its name; raises RunNotFound for others.
 
     Those who see everything find undos after the end by their own names, too.
@@ -112,7 +112,7 @@ async def find(sources: Sources, by: str, workflow_id: str, run_id: str | None =
     return found
 
 
-async def _found(sources: Sources, workflow_id: str, run_id: str | None) -> KnownRun | None:
+async def _found(sources: RunSources, workflow_id: str, run_id: str | None) -> KnownRun | None:
     newest = await sources.row(workflow_id)
     row = newest if run_id is None else await sources.row(workflow_id, run_id)
     execution, fault = None, ""

@@ -12,7 +12,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, Transi
 from backstay.responses import RunAbove
 from backstay.task.event import Event
 from backstay.task.status import Status
-from people.runs.finding import KnownRun, Sources
+from people.runs.finding import KnownRun, RunSources
 from people.runs.undoing import undo_of
 from store.effects.types import EffectRow
 from store.notices.requests import RequestRow
@@ -74,7 +74,7 @@ class RunView:
 
 
 async def look(
-    sources: Sources,
+    sources: RunSources,
     found: KnownRun,
     by: str,
     *,
@@ -109,7 +109,7 @@ async def look(
     return seen
 
 
-def _show_only_to(sources: Sources, seen: RunView, by: str) -> None:
+def _show_only_to(sources: RunSources, seen: RunView, by: str) -> None:
     """Leave out the requests that a person may not see."""
     seeing = sources.seeing
     if seeing is None:
@@ -168,7 +168,7 @@ async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
             seen.plans[name] = shown
 
 
-async def _ended(sources: Sources, seen: RunView) -> None:
+async def _ended(sources: RunSources, seen: RunView) -> None:
     """Add how a run ended that left no Result in the store, and whether somebody takes it back now."""
     found = seen.found
     if found.is_open or found.fault or found.is_older:

@@ -7,7 +7,7 @@ from backstay.authority import Authority
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, NotVerified
 from backstay.policies.policy import Policy
-from people.runs.finding import KnownRun, Sources
+from people.runs.finding import KnownRun, RunSources
 
 MOST_UNDO = 100
 """How many effects a preview names, unless all are asked for."""
@@ -26,7 +26,12 @@ class UndoPreview(NamedTuple):
 
 
 async def preview(
-    sources: Sources, found: KnownRun, to_step: int | None = None, *, deed: str = "undo", most: int | None = MOST_UNDO
+    sources: RunSources,
+    found: KnownRun,
+    to_step: int | None = None,
+    *,
+    deed: str = "undo",
+    most: int | None = MOST_UNDO,
 ) -> UndoPreview:
     """Return what an undo would take back now; raises Pruned when nothing of it is known any more.
 
@@ -45,7 +50,7 @@ async def preview(
 
 
 async def undo_of(
-    sources: Sources, found: KnownRun, to_step: int | None = None, *, most: int | None = MOST_UNDO
+    sources: RunSources, found: KnownRun, to_step: int | None = None, *, most: int | None = MOST_UNDO
 ) -> dict[str, Any]:
     """Return what an undo would take back now, last first, as the run itself would say it.
 

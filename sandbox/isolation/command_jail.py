@@ -10,7 +10,7 @@ from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, outside_uid
+from sandbox.isolation.profile import JailProfile, outside_uid
 from sandbox.isolation.self_test import run_self_test
 from sandbox.isolation.way import can_open_ways
 
@@ -58,7 +58,7 @@ class CommandJail:
     def _command(self, parts: _Parts, words: Sequence[str], folder: Path, variables: Sequence[str]) -> Sequence[str]:
         folder, uid = folder.resolve(), outside_uid()
         _check_reachable(folder, uid)
-        profile = Profile(
+        profile = JailProfile(
             parts.nsjail,
             parts.image,
             kind="shell",

@@ -47,7 +47,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class JailEvidence:
     """Hold what four jails of one profile showed."""
 
     first: Sighting
@@ -56,7 +56,9 @@ class Evidence:
     """How the process ended that made each deadly attempt."""
 
 
-async def gather_evidence(command: Sequence[str], arguments: Sequence[str], *, named: Sequence[str] = ()) -> Evidence:
+async def gather_evidence(
+    command: Sequence[str], arguments: Sequence[str], *, named: Sequence[str] = ()
+) -> JailEvidence:
     """Start jails by the command line: two that tell what they see, and one for each deadly attempt.
 
     The arguments are those of the interpreter with the self-test, to which the name of an attempt is added; `named`
@@ -67,7 +69,7 @@ async def gather_evidence(command: Sequence[str], arguments: Sequence[str], *, n
         first = group.create_task(_see(telling))
         second = group.create_task(_see(telling, end=signal.SIGTERM))
         deadly = {name: group.create_task(_see([*command, "--", *arguments, name])) for name in DEADLY}
-    return Evidence(first.result(), second.result(), {name: task.result().code for name, task in deadly.items()})
+    return JailEvidence(first.result(), second.result(), {name: task.result().code for name, task in deadly.items()})
 
 
 async def _see(command: Sequence[str], *, end: signal.Signals | None = None) -> Sighting:

@@ -65,7 +65,7 @@ def outside_uid(slot: int = 0) -> int:
 
 
 @dataclass(frozen=True)
-class Profile:
+class JailProfile:
     """Describe how one kind of jail is confined."""
 
     nsjail: Nsjail

@@ -16,9 +16,9 @@ from backstay.frozen import Frozen
 from sandbox.images.image import Image, content_hash
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
-from sandbox.isolation.evidence import DEADLY, NAMESPACES, Evidence, gather_evidence
+from sandbox.isolation.evidence import DEADLY, NAMESPACES, JailEvidence, gather_evidence
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import SELF_TEST, Profile, ProfileKind, interpreter_arguments
+from sandbox.isolation.profile import SELF_TEST, JailProfile, ProfileKind, interpreter_arguments
 from sandbox.limits import Limits
 
 _STARTS = "starts"
@@ -40,11 +40,11 @@ class Property(Frozen):
 
 
 @dataclass(frozen=True)
-class Case:
+class JailCase:
     """Hold what was seen of jails against the profile they had."""
 
-    evidence: Evidence
-    profile: Profile
+    evidence: JailEvidence
+    profile: JailProfile
 
     @property
     def inside(self) -> dict[str, Any]:
@@ -57,15 +57,15 @@ class Case:
         return self.evidence.first.outside.status
 
 
-Check = Callable[[Case], list[str]]
+Check = Callable[[JailCase], list[str]]
 """Returns what speaks against a property."""
 Rule = tuple[str, Check, str]
 """A name, its check, and the fix."""
 
 
-def judge(evidence: Evidence, profile: Profile) -> list[Property]:
+def judge(evidence: JailEvidence, profile: JailProfile) -> list[Property]:
     """Return every property, proven or with the reason why not."""
-    case = Case(evidence, profile)
+    case = JailCase(evidence, profile)
     judged: list[Property] = []
     for name, check, fix in RULES[profile.kind]:
         try:
@@ -81,7 +81,7 @@ def _differences(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
 
 
 def _attempts(**wanted: str) -> Check:
-    def check(case: Case) -> list[str]:
+    def check(case: JailCase) -> list[str]:
         ended = case.inside["attempts"]
         return [
             f"{name} ended with {ended.get(name)}, not {error}"
@@ -96,18 +96,18 @@ def _status(**wanted: str) -> Check:
     return lambda case: _differences(case.status, {name: [value] for name, value in wanted.items()})
 
 
-def _user(case: Case) -> list[str]:
+def _user(case: JailCase) -> list[str]:
     return [
         *_differences(case.inside, {"ids": [1000] * 4}),
         *_differences(case.status, {"Uid": [str(case.profile.outside_uid)] * 4}),
     ]
 
 
-def _deadly(case: Case) -> list[str]:
+def _deadly(case: JailCase) -> list[str]:
     return _differences(case.evidence.deadly, dict.fromkeys(DEADLY, _KILLED))
 
 
-def _namespaces(case: Case) -> list[str]:
+def _namespaces(case: JailCase) -> list[str]:
     jailed, own = case.evidence.first.outside.namespaces, case.evidence.first.outside.own_namespaces
     return [
         f"the {name} namespace is {'that of the worker' if name in jailed else 'not to be seen'}"
@@ -116,7 +116,7 @@ def _namespaces(case: Case) -> list[str]:
     ]
 
 
-def _network(case: Case) -> list[str]:
+def _network(case: JailCase) -> list[str]:
     families = ["unix", "internet_6", "netlink", "vsock"]
     refusal, reach = ("EAFNOSUPPORT", "ENETUNREACH") if case.profile.kind == "network" else ("EPERM", "EPERM")
     families += [] if case.profile.kind == "network" else ["internet"]
@@ -128,7 +128,7 @@ def _network(case: Case) -> list[str]:
 def _seen(**allowed: Sequence[str]) -> Check:
     """Check that nothing but this is in the folders of the system, by the folder's name."""
 
-    def check(case: Case) -> list[str]:
+    def check(case: JailCase) -> list[str]:
         seen = [
             f"{path} holds {', '.join(sorted(more)[:5])}"
             for path, names in case.inside["seen"].items()
@@ -139,12 +139,12 @@ def _seen(**allowed: Sequence[str]) -> Check:
     return check
 
 
-def _environment(case: Case) -> list[str]:
+def _environment(case: JailCase) -> list[str]:
     arguments = list(interpreter_arguments(SELF_TEST))
     return _differences(case.inside, {"environment": dict(case.profile.environment), "arguments": arguments})
 
 
-def _limits(case: Case) -> list[str]:
+def _limits(case: JailCase) -> list[str]:
     limits = case.profile.bounds
     wanted = {
         "AS": limits.memory_mb * _MB,
@@ -160,19 +160,19 @@ def _limits(case: Case) -> list[str]:
     return _differences(case.inside["limits"], {name: [value, value] for name, value in wanted.items()})
 
 
-def _space(case: Case) -> list[str]:
+def _space(case: JailCase) -> list[str]:
     limits, inside = case.profile.bounds, case.inside
     wanted = {"tmp_bytes": limits.tmp_mb * _MB, "tmp_inodes": limits.tmp_inodes}
     over = [] if inside["tmp_filled"] <= limits.tmp_mb else [f"{inside['tmp_filled']} MB could be written to /tmp"]
     return [*_differences(inside, wanted), *over]
 
 
-def _same(case: Case) -> list[str]:
+def _same(case: JailCase) -> list[str]:
     first, second = case.inside, case.evidence.second.inside or {}
     return [f"{name} differs between two jails" for name in ("hash", "address") if first[name] != second.get(name)]
 
 
-def _end(case: Case) -> list[str]:
+def _end(case: JailCase) -> list[str]:
     code, second = case.evidence.first.code, case.evidence.second
     faults = [] if code == 0 else [f"a jail whose input was closed ended with {code}"]
     if second.code is None or not second.gone:
@@ -246,7 +246,7 @@ async def run_self_test(
 
     A property that is missing does not raise; the result says so.
     """
-    profile = Profile(nsjail, image, limits=limits, cgroups=cgroups or Cgroups(), program=SELF_TEST)
+    profile = JailProfile(nsjail, image, limits=limits, cgroups=cgroups or Cgroups(), program=SELF_TEST)
     return await check_profile(profile, await asyncio.to_thread(profile.start, folder))
 
 
@@ -264,11 +264,11 @@ async def run_workspace_self_test(
 
     A property that is missing does not raise; the result says so.
     """
-    profile = Profile(nsjail, image, kind=kind, limits=limits, cgroups=cgroups, workspace=workspace)
+    profile = JailProfile(nsjail, image, kind=kind, limits=limits, cgroups=cgroups, workspace=workspace)
     return await check_profile(profile, await asyncio.to_thread(profile.start, folder))
 
 
-async def check_profile(profile: Profile, start: list[str]) -> SelfTestResult:
+async def check_profile(profile: JailProfile, start: list[str]) -> SelfTestResult:
     """Test every property of the profile with the command line that starts it, whose program is the self-test."""
     image, arguments = profile.image, interpreter_arguments(SELF_TEST)
     evidence, found = await asyncio.gather(
@@ -308,7 +308,7 @@ def _unchanged(image: Image, found: str) -> Property:
     )
 
 
-def _caps(evidence: Evidence, cgroups: Cgroups) -> list[Property]:
+def _caps(evidence: JailEvidence, cgroups: Cgroups) -> list[Property]:
     """Return the caps on a whole jail; they matter most for commands, because a program is one process with limits."""
     caps: list[Property] = []
     for name in _CAPS:

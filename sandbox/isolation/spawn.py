@@ -16,7 +16,7 @@ _RESET = {signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 
 
 @dataclass(frozen=True, slots=True)
-class Spawned:
+class ChildProcess:
     """Hold a started process and the host's ends of its pipes, none of which blocks."""
 
     pid: int
@@ -26,7 +26,7 @@ class Spawned:
     printed: int
 
 
-def spawn(command: list[str]) -> Spawned:
+def spawn(command: list[str]) -> ChildProcess:
     """Start the command with three pipes, in a session of its own and with an empty environment.
 
     The kernel ends it when the thread that called this ends, so call it from one that lives as long as the worker.
@@ -49,7 +49,7 @@ def spawn(command: list[str]) -> Spawned:
     _close(*theirs)
     for fd in mine[:_STREAMS]:
         os.set_blocking(fd, False)
-    return Spawned(pid, mine[3], mine[0], mine[1], mine[2])
+    return ChildProcess(pid, mine[3], mine[0], mine[1], mine[2])
 
 
 def guarded(command: Sequence[str], *, without_rights: bool = False) -> list[str]:

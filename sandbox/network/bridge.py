@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from sandbox.network.proxy import Proxy
 
 
-class Bridge:
+class NetworkBridge:
     """Hold the end that a jail is started with, and whether its network was made."""
 
     def __init__(self, way: int) -> None:
@@ -18,12 +18,12 @@ class Bridge:
 
 
 @asynccontextmanager
-async def open_bridge(proxy: Proxy) -> AsyncGenerator[Bridge]:
+async def open_bridge(proxy: Proxy) -> AsyncGenerator[NetworkBridge]:
     """Let the proxy answer the jail that is started with the bridge's `way`, until this is left."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        bridge = Bridge(theirs.fileno())
+        bridge = NetworkBridge(theirs.fileno())
         serving = asyncio.create_task(_serve(ours, bridge, proxy))
         try:
             yield bridge
@@ -33,7 +33,7 @@ async def open_bridge(proxy: Proxy) -> AsyncGenerator[Bridge]:
                 await serving
 
 
-async def _serve(ours: socket.socket, bridge: Bridge, proxy: Proxy) -> None:
+async def _serve(ours: socket.socket, bridge: NetworkBridge, proxy: Proxy) -> None:
     arrived = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(ours, arrived.set)

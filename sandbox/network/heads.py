@@ -38,7 +38,7 @@ class HeadInvalid(ValueError):
         self.status = status
 
 
-class Asked(NamedTuple):
+class ProxyRequest(NamedTuple):
     """Hold one request to the proxy."""
 
     to: Site
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     """Of the body, in bytes; nothing behind it is passed on."""
 
 
-def read_head(head: bytes) -> Asked:
+def read_head(head: bytes) -> ProxyRequest:
     """Read a request line and its fields, up to and with the empty line; raises HeadInvalid."""
     try:
         lines = head.decode("ascii").removesuffix("\r\n\r\n").split("\r\n")
@@ -62,7 +62,7 @@ def read_head(head: bytes) -> Asked:
         raise HeadInvalid(400, "the target of the request cannot be read")
     fields = _fields(lines[1:])
     if words[0] == "CONNECT":
-        return Asked(_authority(words[1]), b"")
+        return ProxyRequest(_authority(words[1]), b"")
     return _plain(words[0], words[1], fields)
 
 
@@ -79,7 +79,7 @@ def _fields(lines: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def _plain(method: str, target: str, fields: list[tuple[str, str]]) -> Asked:
+def _plain(method: str, target: str, fields: list[tuple[str, str]]) -> ProxyRequest:
     """Return a request that is passed on, in the form that the host itself expects."""
     if target[:7].lower() != "http://":
         raise HeadInvalid(400, "not a request to a proxy; ask for http://host/..., or CONNECT host:443")
@@ -102,7 +102,7 @@ def _plain(method: str, target: str, fields: list[tuple[str, str]]) -> Asked:
     said = [f"{method} {path if path.startswith('/') else f'/{path}'} HTTP/1.1", f"Host: {host}", "Connection: close"]
     said += [] if length is None else [f"Content-Length: {length}"]
     said += [f"{name}: {value}" for name, value in kept]
-    return Asked(to, "\r\n".join([*said, "", ""]).encode("ascii"), length or 0)
+    return ProxyRequest(to, "\r\n".join([*said, "", ""]).encode("ascii"), length or 0)
 
 
 def _authority(said: str, usual: int | None = None) -> Site:

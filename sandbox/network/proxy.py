@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from backstay.policies.network import Site
 from backstay.shown import one_line
-from backstay.tools.execution import Reached
-from sandbox.network.heads import END, MOST_HEAD, Asked, HeadInvalid, read_head
+from backstay.tools.execution import HostTraffic
+from sandbox.network.heads import END, MOST_HEAD, HeadInvalid, ProxyRequest, read_head
 from system.addresses import Address, Internet, Streams, is_never_reached
 
 _CHUNK = 64 << 10
@@ -74,10 +74,10 @@ class Proxy:
         """How often it refused something."""
 
     @property
-    def reached(self) -> tuple[Reached, ...]:
+    def reached(self) -> tuple[HostTraffic, ...]:
         """Return what was reached."""
         return tuple(
-            Reached(host=host, port=port, connections=seen.connections, sent=seen.sent, received=seen.received)
+            HostTraffic(host=host, port=port, connections=seen.connections, sent=seen.sent, received=seen.received)
             for (host, port), seen in self._tallies.items()
         )
 
@@ -139,7 +139,7 @@ class Proxy:
         finally:
             await _close(outbound)
 
-    async def _connect(self, asked: Asked) -> tuple[_Tally, Streams]:
+    async def _connect(self, asked: ProxyRequest) -> tuple[_Tally, Streams]:
         """Connect to a site that the call names, at an address that may be reached."""
         host, port = asked.to.host, asked.to.port or 0
         self._require_named(host, port, tunnel=not asked.head)

@@ -28,7 +28,7 @@ What it raises is an answer to the program; a Transient says that nothing was se
 _NO_TOOLS = "no tools are available here; register some with register_tool_caller"
 
 
-class Bridge:
+class CallBridge:
     """Answer the calls of one program."""
 
     def __init__(self, caller: ToolCaller | None, user_id: str, redactor: Redactor) -> None:

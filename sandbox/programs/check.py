@@ -9,10 +9,10 @@ from inspect import Parameter, Signature
 from typing import NamedTuple
 
 from backstay.shown import message_line
-from sandbox.guest.programs.source import ENTRIES, Prepared, prepare
+from sandbox.guest.programs.source import ENTRIES, PreparedProgram, prepare
 from sandbox.images.files import MISSING_MODULES
 from sandbox.programs.frames import names_of
-from sandbox.programs.syntax import ProgramSyntax, Used
+from sandbox.programs.syntax import NameUse, ProgramSyntax
 
 MOST_FAULTS = 10
 _CLIENT = frozenset({"OutcomeSettled", "ToolError", "UNSET", "call", "result"})
@@ -32,7 +32,7 @@ Functions = Mapping[str, Mapping[str, Signature]]
 """By provider and function, as a program writes them."""
 
 
-class Fault(NamedTuple):
+class ProgramFault(NamedTuple):
     """Hold one thing that would go wrong, and what may have been meant."""
 
     line: int
@@ -100,7 +100,7 @@ def _reached(syntax: ProgramSyntax) -> Iterator[tuple[int, str]]:
             yield line, name
 
 
-def _prepared(source: str) -> Prepared:
+def _prepared(source: str) -> PreparedProgram:
     """Prepare a program, a second time if need be: in Python 3.11 a garbage collection can make the parser fail."""
     try:
         return prepare(source)
@@ -108,7 +108,7 @@ def _prepared(source: str) -> Prepared:
         return prepare(source)
 
 
-def _idle(prepared: Prepared) -> Iterator[Fault]:
+def _idle(prepared: PreparedProgram) -> Iterator[ProgramFault]:
     """Yield the fault of a program that defines functions of which nothing would run."""
     body = prepared.tree.body
     defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -118,7 +118,7 @@ def _idle(prepared: Prepared) -> Iterator[Fault]:
         text = f"nothing runs {_cut(names[-1])}: there is no main or solve; name it main, or await it at the end"
         if entry is not None:
             text = f"nothing runs {entry}: it cannot be called without arguments; let it take none"
-        yield Fault(defined[-1 if entry is None else names.index(entry)].lineno, text)
+        yield ProgramFault(defined[-1 if entry is None else names.index(entry)].lineno, text)
 
 
 def _runs_nothing(node: ast.stmt) -> bool:
@@ -131,29 +131,29 @@ def _runs_nothing(node: ast.stmt) -> bool:
             return False
 
 
-def _endless(tree: ast.Module) -> Iterator[Fault]:
+def _endless(tree: ast.Module) -> Iterator[ProgramFault]:
     """Yield loops that can never end, whatever happens: nothing in them leaves, waits, calls or could fail."""
     for loop in ast.walk(tree):
         match loop:
             case ast.While(test=ast.Constant(value=value), body=body) if value:
                 if all(isinstance(node, _HARMLESS) for statement in body for node in ast.walk(statement)):
-                    yield Fault(
+                    yield ProgramFault(
                         loop.lineno, "this loop never ends: nothing in it leaves it; add a condition or a break"
                     )
             case _:
                 pass
 
 
-def _imports(syntax: ProgramSyntax, functions: Functions, importable: frozenset[str]) -> Iterator[Fault]:
+def _imports(syntax: ProgramSyntax, functions: Functions, importable: frozenset[str]) -> Iterator[ProgramFault]:
     for line, module, name, guarded in syntax.imported:
         top = module.partition(".")[0]
         if top == "sandbox_py":
             yield from _own_import(line, module, name, functions)
         elif not top:
-            yield Fault(line, "a program is one file, nothing can be imported relative to it")
+            yield ProgramFault(line, "a program is one file, nothing can be imported relative to it")
         elif top not in importable and top != "__future__" and not guarded:
             text = f"cannot import {_cut(module)}: {_reason(top)}"
-            yield Fault(line, text, top, () if top in sys.stdlib_module_names else tuple(sorted(importable)))
+            yield ProgramFault(line, text, top, () if top in sys.stdlib_module_names else tuple(sorted(importable)))
 
 
 def _reason(module: str) -> str:
@@ -161,7 +161,7 @@ def _reason(module: str) -> str:
     return f"{inside} ({MISSING_MODULES[module]})" if module in MISSING_MODULES else inside
 
 
-def _own_import(line: int, module: str, imported: str | None, functions: Functions) -> Iterator[Fault]:
+def _own_import(line: int, module: str, imported: str | None, functions: Functions) -> Iterator[ProgramFault]:
     path = module.split(".")[1:] + ([] if imported is None else [imported])
     match path:
         case [] | ["servers" | "client" | "*"] | ["servers" | "client", "*"]:
@@ -176,26 +176,28 @@ def _own_import(line: int, module: str, imported: str | None, functions: Functio
             elif name == "*" or more or imported is None:
                 name = "..." if name == "*" else name
                 text = f"name what you import: from sandbox_py.servers.{provider} import {name}"
-                yield Fault(line, text, "", tuple(functions[provider]), listed=name == "...")
+                yield ProgramFault(line, text, "", tuple(functions[provider]), listed=name == "...")
         case ["servers", provider, *_]:
             yield _no_provider(line, provider, functions)
         case ["client", name]:
-            yield Fault(line, f"sandbox_py.client has no {_cut(name)}", name, tuple(sorted(_CLIENT)), listed=True)
+            yield ProgramFault(
+                line, f"sandbox_py.client has no {_cut(name)}", name, tuple(sorted(_CLIENT)), listed=True
+            )
         case _:
-            yield Fault(line, f"there is no module sandbox_py.{_cut('.'.join(path))}; import sandbox_py.servers")
+            yield ProgramFault(line, f"there is no module sandbox_py.{_cut('.'.join(path))}; import sandbox_py.servers")
 
 
-def _names(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
+def _names(syntax: ProgramSyntax, functions: Functions) -> Iterator[ProgramFault]:
     """Yield names that nothing binds, unless the program may bind names in ways that are not seen here."""
     if "*" in syntax.origins or _SURPRISING & syntax.loaded.keys():
         return
     known = {*syntax.bound, *syntax.origins, *_BUILTIN, *_GIVEN, *functions}
     for name, line in syntax.loaded.items():
         if name not in known and not name.startswith("__"):
-            yield Fault(line, f"{_cut(name)} is not defined", name, tuple(sorted(known - _BUILTIN)))
+            yield ProgramFault(line, f"{_cut(name)} is not defined", name, tuple(sorted(known - _BUILTIN)))
 
 
-def _uses(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
+def _uses(syntax: ProgramSyntax, functions: Functions) -> Iterator[ProgramFault]:
     for used in syntax.used:
         name = ".".join((used.root, *used.parts))
         if used.root in syntax.bound:
@@ -215,68 +217,70 @@ def _uses(syntax: ProgramSyntax, functions: Functions) -> Iterator[Fault]:
                 elif signature is not None and used.call and not rest:
                     yield from _call(used, used.call, f"{provider}.{function}", signature)
                 elif signature is not None and rest and not rest[0].startswith("__"):
-                    yield Fault(used.line, f"{provider}.{function} is a function and has no {_cut(rest[0])}")
+                    yield ProgramFault(used.line, f"{provider}.{function} is a function and has no {_cut(rest[0])}")
             case ["sandbox_py", "servers", provider] if used.call and provider in functions:
                 text, choices = f"{provider} is a provider and cannot be called itself", tuple(functions[provider])
-                yield Fault(used.line, text, "", choices, listed=True)
+                yield ProgramFault(used.line, text, "", choices, listed=True)
             case ["sandbox_py", "servers", provider, *_] if len(imported) < 3:
                 yield _no_provider(used.line, provider, functions)
             case _ if used.awaited and set(used.parts[:1]) & functions.get(used.root, {}).keys():
                 text = f"{used.root} is the module {_cut(origin)} here"
-                yield Fault(
+                yield ProgramFault(
                     used.line, f"{text}; write: from sandbox_py.servers import {used.root} as {used.root}_tools"
                 )
             case _:
                 pass
 
 
-def _named_calls(syntax: ProgramSyntax, names: Mapping[str, str]) -> Iterator[Fault]:
+def _named_calls(syntax: ProgramSyntax, names: Mapping[str, str]) -> Iterator[ProgramFault]:
     """Yield what is wrong with calls of `mcp.call_tool`."""
     for used in syntax.used:
         if used.root != "mcp" or used.root in syntax.bound or used.root in syntax.origins:
             continue
         if used.parts[:1] != ("call_tool",):
-            yield Fault(used.line, "mcp has only call_tool; write await mcp.call_tool('mail.search', {...})")
+            yield ProgramFault(used.line, "mcp has only call_tool; write await mcp.call_tool('mail.search', {...})")
         elif used.call is not None:
             match used.call.args:
                 case [ast.Constant(value=str(name)), *_] if name not in names:
-                    yield Fault(used.line, f"there is no tool {_cut(name)}", name, tuple(sorted(set(names.values()))))
+                    yield ProgramFault(
+                        used.line, f"there is no tool {_cut(name)}", name, tuple(sorted(set(names.values())))
+                    )
                 case _:
                     pass
             if used.wasted and not used.awaited:
                 yield _not_awaited(used, "mcp.call_tool")
 
 
-def _call(used: Used, call: ast.Call, name: str, signature: Signature) -> Iterator[Fault]:
+def _call(used: NameUse, call: ast.Call, name: str, signature: Signature) -> Iterator[ProgramFault]:
     parameters = signature.parameters
     takes = {key: taken for key, taken in parameters.items() if taken.kind is not Parameter.VAR_KEYWORD}
     given = [keyword.arg for keyword in call.keywords]
     if call.args:
         first = next(iter(takes), "")
-        yield Fault(used.line, f"{name} takes keywords only; write {name}({f'{first}=...' if first else ''})")
+        yield ProgramFault(used.line, f"{name} takes keywords only; write {name}({f'{first}=...' if first else ''})")
     if len(takes) == len(parameters):
         for keyword in given:
             if keyword is not None and keyword not in takes:
                 text = f"{name} has no parameter {_cut(keyword)}"
-                yield Fault(used.line, text, keyword, tuple(takes), listed=True)
+                yield ProgramFault(used.line, text, keyword, tuple(takes), listed=True)
     missing = [key for key, taken in takes.items() if taken.default is Parameter.empty and key not in given]
     if missing and not call.args and None not in given:
-        yield Fault(used.line, f"{name} needs {', '.join(missing[:8])}")
+        yield ProgramFault(used.line, f"{name} needs {', '.join(missing[:8])}")
     if used.wasted and not used.awaited:
         yield _not_awaited(used, name)
 
 
-def _not_awaited(used: Used, name: str) -> Fault:
-    return Fault(used.line, f"{_cut(name)}(...) is not awaited; write await {_cut(name)}(...)")
+def _not_awaited(used: NameUse, name: str) -> ProgramFault:
+    return ProgramFault(used.line, f"{_cut(name)}(...) is not awaited; write await {_cut(name)}(...)")
 
 
-def _no_provider(line: int, provider: str, functions: Functions) -> Fault:
-    return Fault(line, f"there is no provider {_cut(provider)}", provider, tuple(functions), listed=True)
+def _no_provider(line: int, provider: str, functions: Functions) -> ProgramFault:
+    return ProgramFault(line, f"there is no provider {_cut(provider)}", provider, tuple(functions), listed=True)
 
 
-def _no_function(line: int, provider: str, function: str, functions: Functions) -> Fault:
+def _no_function(line: int, provider: str, function: str, functions: Functions) -> ProgramFault:
     text = f"there is no {provider}.{_cut(function)}"
-    return Fault(line, text, function, tuple(functions[provider]), listed=True)
+    return ProgramFault(line, text, function, tuple(functions[provider]), listed=True)
 
 
 def _cut(name: str) -> str:

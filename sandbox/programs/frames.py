@@ -61,7 +61,7 @@ def names_of(tools: Iterable[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ProgramEnd:
     """Hold what a program ended with: a result, or an error."""
 
     result: Any = None
@@ -70,7 +70,7 @@ class Done:
 
 def read_frame(
     frame: bytes, *, tools: AbstractSet[str], first_call: int, limits: Limits
-) -> tuple[ProgramCall, ...] | Done:
+) -> tuple[ProgramCall, ...] | ProgramEnd:
     """Return the calls that a frame asks for, or what it ends with.
 
     Raises ProgramCrashed when it is not what an honest runner sends.
@@ -88,9 +88,9 @@ def read_frame(
                 raise protocol_broken("it asks for no call at all")
             return tuple(_call(call, first_call + place, tools) for place, call in enumerate(calls))
         case {"done": {"ok": result, **more}, **rest} if not rest and not more:
-            return Done(result=result)
+            return ProgramEnd(result=result)
         case {"done": {"error": dict(error), **more}, **rest} if not rest and not more:
-            return Done(error=_error(error, limits))
+            return ProgramEnd(error=_error(error, limits))
         case _:
             raise protocol_broken("it holds neither calls nor an end")
 

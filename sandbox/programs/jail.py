@@ -17,10 +17,10 @@ from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged, SandboxLost
 from backstay.tools.execution import JailUse
 from sandbox.isolation.nsjail import confined_process
-from sandbox.isolation.spawn import Spawned, spawn
+from sandbox.isolation.spawn import ChildProcess, spawn
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, cause_of_death, peak_mb, protocol_broken
-from sandbox.programs.frames import READY, Done, ProgramCall, Round, read_frame
+from sandbox.programs.frames import READY, ProgramCall, ProgramEnd, Round, read_frame
 from sandbox.programs.pipe import ControlPipe
 from system.output import BoundedOutput
 
@@ -84,7 +84,7 @@ _KILL_S = 5.0
 class Jail:
     """Hold one jailed process, from its ready frame to its reaping. It runs one program and dies."""
 
-    def __init__(self, process: Spawned, limits: Limits) -> None:
+    def __init__(self, process: ChildProcess, limits: Limits) -> None:
         """Watch a process that has just been started; `start` does that and waits until it is ready."""
         self._loop = asyncio.get_running_loop()
         self._process = process
@@ -351,4 +351,4 @@ def _compare_calls(then: _Calls, now: _Calls, first_call: int, number: int) -> N
 
 def _calls(frame: bytes, first_call: int, tools: AbstractSet[str], limits: Limits) -> _Calls:
     ended = read_frame(frame, tools=tools, first_call=first_call, limits=limits)
-    return None if isinstance(ended, Done) else ended
+    return None if isinstance(ended, ProgramEnd) else ended

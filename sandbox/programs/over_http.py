@@ -15,7 +15,7 @@ import httpx2
 from backstay.errors import Unreachable
 from backstay.shown import message_line
 from sandbox.limits import Limits
-from sandbox.programs.bridge import Bridge
+from sandbox.programs.bridge import CallBridge
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import ProgramCall, read_frame, strict_json
 from sandbox.programs.standalone import SandboxResult, bindings_of, bridge_for, tools_of
@@ -58,7 +58,7 @@ class HttpPlanBackend:
 
 
 async def _rounds(
-    client: httpx2.AsyncClient, asked: dict[str, Any], tools: AbstractSet[str], bridge: Bridge
+    client: httpx2.AsyncClient, asked: dict[str, Any], tools: AbstractSet[str], bridge: CallBridge
 ) -> SandboxResult:
     until = asyncio.get_running_loop().time() + asked["timeout_sec"]
     said, made = await _posted(client, "/plans", asked), 0

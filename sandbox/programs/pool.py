@@ -95,7 +95,7 @@ class JailPool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _PoolEntry:
     jail: Jail
     mb: float
     since: float
@@ -110,7 +110,7 @@ class PausedJails:
         self._mb = mb
         self._idle_s = idle_s
         self._end = end
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _PoolEntry] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class PausedJails:
     def put(self, key: str, jail: Jail) -> None:
         """Keep a jail; the least recently kept ones make room for it."""
         self._end_keys(key)
-        self._kept[key] = _Kept(jail, jail.anonymous_mb(), time.monotonic())
+        self._kept[key] = _PoolEntry(jail, jail.anonymous_mb(), time.monotonic())
         while self._kept and (len(self._kept) > self._jails or self.mb > self._mb):
             self._end(self._kept.popitem(last=False)[1].jail)
         self._watch()

@@ -15,12 +15,12 @@ from backstay.tools.execution import JailUse
 from sandbox.images.image import Image, ImageKind, build_image, find_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, outside_uid
+from sandbox.isolation.profile import JailProfile, outside_uid
 from sandbox.isolation.self_test import SelfTestResult, run_self_test
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
-from sandbox.programs.frames import Done, ProgramCall, Round, read_frame
+from sandbox.programs.frames import ProgramCall, ProgramEnd, Round, read_frame
 from sandbox.programs.jail import Jail, replay
 from sandbox.programs.pool import JailPool, PausedJails
 
@@ -211,11 +211,11 @@ class Sandbox:
     ) -> RoundOutcome:
         """Send one new frame and return what came of it."""
         first, began, came = jail.rounds == 0, time.perf_counter(), b""
-        kind, calls, done = "crashed", (), Done()
+        kind, calls, done = "crashed", (), ProgramEnd()
         try:
             came = await jail.exchange(sent, wall_s=self._left_s(until))
             told = read_frame(came, tools=tools, first_call=first_call, limits=self.limits)
-            if isinstance(told, Done):
+            if isinstance(told, ProgramEnd):
                 kind, done = "crashed" if told.error else "finished", told
             elif jail.rounds > self.limits.rounds:
                 raise rounds_reached(self.limits)
@@ -225,7 +225,7 @@ class Sandbox:
             if crash.lost or self._closing:
                 raise SandboxLost(f"the jail was lost: {crash.message}") from None
             # A call that is refused is not an entry of a journal, and may not be text at all.
-            came, done = b"", Done(error=crash.plain())
+            came, done = b"", ProgramEnd(error=crash.plain())
         wall_s = time.perf_counter() - began
         took = Round(sent=b"" if first else sent, came=came, cpu_s=jail.lap_s(), wall_s=wall_s)
         used = None if kind == "waiting" else jail.used()
@@ -297,7 +297,7 @@ class Sandbox:
         """Return the command line of a jail; each that lives at the same time is another user outside."""
         known = (image.hash, slot)
         if known not in self._commands:
-            profile = Profile(
+            profile = JailProfile(
                 self._nsjail, image, limits=self.limits, outside_uid=outside_uid(slot), cgroups=self._cgroups
             )
             self._commands[known] = profile.start(self._folder)
@@ -314,7 +314,7 @@ class Sandbox:
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenJails:
     """Hold what jails of a sandbox are made of, once every property of such a jail is proven here."""
 
     home: Path
@@ -336,14 +336,14 @@ class Proven:
         )
 
 
-async def prove(*, nsjail: Path | None, home: Path, image: ImageKind, limits: Limits | None = None) -> Proven:
+async def prove(*, nsjail: Path | None, home: Path, image: ImageKind, limits: Limits | None = None) -> ProvenJails:
     """Prove every property of the jails of a sandbox.
 
     Raises IsolationUnavailable where one is missing, ImageMissing when no image can be built.
     """
     home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
     (await run_self_test(found, built, home / "jails", limits=limits, cgroups=cgroups)).require_isolation()
-    return Proven(home, found, built, cgroups, limits)
+    return ProvenJails(home, found, built, cgroups, limits)
 
 
 @asynccontextmanager

@@ -18,9 +18,9 @@ from backstay.frozen import Frozen
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from sandbox.limits import Limits
-from sandbox.programs.bridge import Bridge, ToolCaller
+from sandbox.programs.bridge import CallBridge, ToolCaller
 from sandbox.programs.frames import Round, names_of
-from sandbox.programs.sandbox import Proven, RoundOutcome, Sandbox, prove
+from sandbox.programs.sandbox import ProvenJails, RoundOutcome, Sandbox, prove
 
 
 class SandboxResult(Frozen):
@@ -48,7 +48,7 @@ class PlanBackend(Protocol):
 
 _registered: list[ToolCaller] = []
 _backends: list[PlanBackend] = []
-_proofs: dict[tuple[Path | None, str, Path, Limits], Proven] = {}
+_proofs: dict[tuple[Path | None, str, Path, Limits], ProvenJails] = {}
 _PROOFS = 64
 _LONGEST_S = 3600
 
@@ -63,10 +63,10 @@ def register_plan_backend(backend: PlanBackend | None) -> None:
     _backends[:] = [] if backend is None else [backend]
 
 
-def bridge_for(user_id: str) -> Bridge:
+def bridge_for(user_id: str) -> CallBridge:
     """Return what makes the calls of one program with the registered tool caller; it knows this process's secrets."""
     known = Settings.load(None).secrets()
-    return Bridge(_registered[0] if _registered else None, user_id, Redactor(known))
+    return CallBridge(_registered[0] if _registered else None, user_id, Redactor(known))
 
 
 async def run_python_plan(
@@ -104,7 +104,7 @@ async def run_python_plan(
         return await _result(outcome, bridge, timeout_sec)
 
 
-async def _proven_once(settings: Settings, home: Path, limits: Limits) -> Proven:
+async def _proven_once(settings: Settings, home: Path, limits: Limits) -> ProvenJails:
     """Prove the jails of a folder unless this process has done so; a worker too proves them only when it starts."""
     key = (settings.nsjail, settings.image, home, limits)
     known = _proofs.get(key)
@@ -117,7 +117,7 @@ async def _proven_once(settings: Settings, home: Path, limits: Limits) -> Proven
 
 
 async def _run(
-    sandbox: Sandbox, start: bytes, tools: frozenset[str], bridge: Bridge, timeout_s: float
+    sandbox: Sandbox, start: bytes, tools: frozenset[str], bridge: CallBridge, timeout_s: float
 ) -> RoundOutcome | None:
     """Return how a program ended, or where it stood when its time was up: None where it had not begun."""
     rounds: list[Round] = []
@@ -151,7 +151,7 @@ async def _run(
     return outcome
 
 
-async def _result(outcome: RoundOutcome | None, bridge: Bridge, timeout_s: float) -> SandboxResult:
+async def _result(outcome: RoundOutcome | None, bridge: CallBridge, timeout_s: float) -> SandboxResult:
     late = SandboxResult(success=False, error=f"not finished after {timeout_s:g} s", timed_out=True)
     if outcome is None:
         return late

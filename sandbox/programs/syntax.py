@@ -9,7 +9,7 @@ _CATCHES_MISSING = {"ImportError", "ModuleNotFoundError", "NameError"}
 _CATCHES_ALL = {"Exception", "BaseException", "*"}
 
 
-class Imported(NamedTuple):
+class ImportedName(NamedTuple):
     """Hold one imported name."""
 
     line: int
@@ -21,7 +21,7 @@ class Imported(NamedTuple):
     """Whether the program expects that it may not exist."""
 
 
-class Used(NamedTuple):
+class NameUse(NamedTuple):
     """Hold one use of a dotted name such as `mail.search`."""
 
     line: int
@@ -39,7 +39,7 @@ class ProgramSyntax:
 
     def __init__(self, tree: ast.Module) -> None:
         """Read the whole tree without recursion, so that it may be nested at any depth."""
-        self.imported: list[Imported] = []
+        self.imported: list[ImportedName] = []
         self.origins: defaultdict[str, set[str]] = defaultdict(set)
         """By name: the dotted paths under which it is imported."""
         self.bound: set[str] = set()
@@ -48,7 +48,7 @@ class ProgramSyntax:
         """How often each name is bound, once only where that is an async function of the program's own."""
         self.loaded: dict[str, int] = {}
         """Names that are read, and the line of the first time."""
-        self.used: list[Used] = []
+        self.used: list[NameUse] = []
         self._awaited: set[int] = set()
         self._wasted: set[int] = set()
         self._seen: set[int] = set()
@@ -84,11 +84,11 @@ class ProgramSyntax:
         module = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else None
         for alias in node.names:
             if module is None:
-                self.imported.append(Imported(node.lineno, alias.name, None, guarded))
+                self.imported.append(ImportedName(node.lineno, alias.name, None, guarded))
                 first = alias.name.partition(".")[0]
                 self.origins[alias.asname or first].add(alias.name if alias.asname else first)
             else:
-                self.imported.append(Imported(node.lineno, module, alias.name, guarded))
+                self.imported.append(ImportedName(node.lineno, module, alias.name, guarded))
                 self.origins[alias.asname or alias.name].add(f"{module}.{alias.name}")
 
     def _take_name(self, named: ast.expr, call: ast.Call | None) -> None:
@@ -101,7 +101,7 @@ class ProgramSyntax:
         if isinstance(named, ast.Name) and (call or parts):
             awaited, wasted = id(call) in self._awaited, id(call) in self._wasted
             line = call.lineno if call else named.lineno
-            self.used.append(Used(line, named.id, tuple(reversed(parts)), call, awaited, wasted))
+            self.used.append(NameUse(line, named.id, tuple(reversed(parts)), call, awaited, wasted))
 
 
 def _inside(node: ast.AST, *, guarded: bool) -> Iterator[tuple[ast.AST, bool]]:

@@ -16,7 +16,7 @@ from sandbox.snapshots.files import chunks, opened_root, shown
 from sandbox.snapshots.manifest import ManifestIndex, SnapshotManifest, checked_id, settled
 from sandbox.snapshots.restoring import Restoring, sweep_staging
 from sandbox.snapshots.restoring_plan import RestoringPlan
-from sandbox.snapshots.types import ChangeKind, Node, Restored, Snapshot, SnapshotChange, SnapshotLimits
+from sandbox.snapshots.types import ChangeKind, Node, RestoreReport, Snapshot, SnapshotChange, SnapshotLimits
 from sandbox.snapshots.walk import Read, Walk
 from system.files import write_whole
 from system.locks import file_lock
@@ -69,7 +69,7 @@ class Snapshots:
             if before.get(path) != after.get(path)
         ]
 
-    def restore(self, root: Path, snapshot_id: str, *, expect: str | None = None) -> Restored:
+    def restore(self, root: Path, snapshot_id: str, *, expect: str | None = None) -> RestoreReport:
         """Put back every byte, mode and link of a snapshot, and remove what was added; repeating it does no harm.
 
         `expect` is the snapshot from after what is to be undone: then only what differs between the two is put back,
@@ -88,7 +88,7 @@ class Snapshots:
             plan = RestoringPlan(walk.nodes, wanted, expected, owners=os.geteuid() == 0)
             restoring = Restoring(top, self._blobs, plan, wanted, walk)
             restoring.run()
-        return Restored(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
+        return RestoreReport(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
 
     def forget(self, keep: Collection[str], *, dry_run: bool = False) -> list[int]:
         """Remove all snapshots but these, and every blob that none of these needs; return the sizes of what goes."""

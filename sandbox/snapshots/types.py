@@ -87,7 +87,7 @@ class LeftAlone(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreReport:
     """Describe the outcome of a restore; nothing else was touched."""
 
     id: str

@@ -25,7 +25,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Read(_Answer):
+class _ReadAnswer(_Answer):
     path: Path_
     size: Count
     encoding: str = Field(max_length=20)
@@ -42,7 +42,7 @@ class _Entry(_Answer):
     mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")] | None = None
 
 
-class _Listed(_Answer):
+class _ListAnswer(_Answer):
     path: Path_
     entries: Annotated[list[_Entry], Field(max_length=2000)]
     total: Count
@@ -56,7 +56,7 @@ class _Match(_Answer):
     text: Line
 
 
-class _Searched(_Answer):
+class _SearchAnswer(_Answer):
     matches: Annotated[list[_Match], Field(max_length=1000)]
     files: Count
     skipped: Annotated[list[Path_], Field(max_length=20)]
@@ -70,19 +70,19 @@ class _File(_Answer):
     replaced: Count | None = None
 
 
-class _Moved(_Answer):
+class _MoveAnswer(_Answer):
     source: Path_
     destination: Path_
     kind: Kind
 
 
-class _Deleted(_Answer):
+class _DeleteAnswer(_Answer):
     path: Path_
     kind: Kind
     deleted: Count
 
 
-class _Measured(_Answer):
+class _MeasureAnswer(_Answer):
     path: Path_
     size: Count | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -90,32 +90,32 @@ class _Measured(_Answer):
 
 
 class _Sizes(_Answer):
-    files: Annotated[list[_Measured], Field(max_length=MOST_MEASURED)]
+    files: Annotated[list[_MeasureAnswer], Field(max_length=MOST_MEASURED)]
 
 
-class _Checked(_Answer):
+class _CheckAnswer(_Answer):
     counted: Count
     failed: Count
     lines: Annotated[list[Line], Field(max_length=50)]
     printed: Annotated[str, Field(max_length=20_000)]
 
 
-class _Shown(_Answer):
+class _ShowAnswer(_Answer):
     diff: Annotated[str, Field(max_length=100_000)]
 
 
 _SHAPES: Mapping[str, type[_Answer]] = MappingProxyType(
     {
-        "read_file": _Read,
-        "list_directory": _Listed,
-        "search": _Searched,
+        "read_file": _ReadAnswer,
+        "list_directory": _ListAnswer,
+        "search": _SearchAnswer,
         "measure": _Sizes,
-        "check": _Checked,
+        "check": _CheckAnswer,
         "write_file": _File,
         "edit_file": _File,
-        "move": _Moved,
-        "delete": _Deleted,
-        "show": _Shown,
+        "move": _MoveAnswer,
+        "delete": _DeleteAnswer,
+        "show": _ShowAnswer,
     }
 )
 

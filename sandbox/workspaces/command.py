@@ -28,7 +28,7 @@ _LOG_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class CommandBounds:
     """Limit one command from outside the jail."""
 
     seconds: float
@@ -43,7 +43,7 @@ class Bounds:
 
 
 @dataclass(kw_only=True)
-class Ended:
+class CommandOutcome:
     """Tell how a command ended, and what it used."""
 
     exit_code: int = KILLED
@@ -65,7 +65,7 @@ class Ended:
         return self.reason is not None and self.reason.startswith(WROTE)
 
 
-class _Reaped:
+class _ChildTime:
     """Tell processor time of jails apart: the kernel adds up that of all children, each when it is reaped.
 
     Of two that are reaped at the same moment, one is told the time of both; the sum is always right.
@@ -93,26 +93,28 @@ class _Reaped:
         return round(max(0.0, cls.seen_s - before), 3)
 
 
-async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, *, fed: bytes = b"") -> Ended:
+async def run_jailed(
+    nsjail: Sequence[str], arguments: Sequence[str], bounds: CommandBounds, *, fed: bytes = b""
+) -> CommandOutcome:
     """Run a command in a jail, and return when none of its processes is left.
 
     Raises SandboxLost when no process can be started.
     """
     last = bounds.kept // 3
     stdout, stderr = BoundedOutput(bounds.kept - last, last), BoundedOutput(bounds.kept - last, last)
-    ended = Ended(stdout=stdout, stderr=stderr)
+    ended = CommandOutcome(stdout=stdout, stderr=stderr)
     began = time.monotonic()
-    _Reaped.begin()
+    _ChildTime.begin()
     try:
         await _until_reaped(nsjail, arguments, bounds, ended, fed)
     finally:
-        ended.cpu_s = _Reaped.end()
+        ended.cpu_s = _ChildTime.end()
     ended.duration_ms = round((time.monotonic() - began) * 1000)
     return ended
 
 
 async def _until_reaped(
-    nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, ended: Ended, fed: bytes
+    nsjail: Sequence[str], arguments: Sequence[str], bounds: CommandBounds, ended: CommandOutcome, fed: bytes
 ) -> None:
     async with _started(nsjail, arguments, fed=bool(fed), passed=bounds.passed) as (process, log):
         assert process.stdout is not None  # noqa: S101 - made with pipes
@@ -162,7 +164,9 @@ async def _started(
         os.close(reading)
 
 
-async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, bounds: Bounds) -> str | None:
+async def _until_it_must_end(
+    process: asyncio.subprocess.Process, ended: CommandOutcome, bounds: CommandBounds
+) -> str | None:
     """Wait until a process ends, or until there is a reason to end it."""
     ends = time.monotonic() + bounds.seconds
     waiting = asyncio.create_task(process.wait())
@@ -179,7 +183,7 @@ async def _until_it_must_end(process: asyncio.subprocess.Process, ended: Ended, 
     return None
 
 
-async def _read(name: str, stream: asyncio.StreamReader, ended: Ended, bounds: Bounds) -> None:
+async def _read(name: str, stream: asyncio.StreamReader, ended: CommandOutcome, bounds: CommandBounds) -> None:
     kept: BoundedOutput = getattr(ended, name)
     while data := await stream.read(_CHUNK):
         kept.add(data)

@@ -12,7 +12,7 @@ from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.snapshots.types import Restored
+from sandbox.snapshots.types import RestoreReport
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
 from system.locks import file_lock
@@ -222,5 +222,5 @@ def _write(path: Path, record: EffectRecord) -> None:
     write_whole(path, json.dumps(record.plain()).encode())
 
 
-def _left(restored: Restored) -> list[str]:
+def _left(restored: RestoreReport) -> list[str]:
     return [f"{left.path!a}: {left.why}" for left in (*restored.conflicts, *restored.failed)]

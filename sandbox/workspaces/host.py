@@ -23,7 +23,7 @@ from sandbox.images.image import Image, build_image
 from sandbox.images.own_root import OwnRoot, find_root
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile
+from sandbox.isolation.profile import JailProfile
 from sandbox.isolation.self_test import run_workspace_self_test
 from sandbox.limits import review_limits, shell_limits
 from sandbox.snapshots.snapshots import Snapshots
@@ -97,7 +97,9 @@ async def _open_root(
         return None
     home = settings.home.absolute()
     root = await asyncio.to_thread(find_root, settings.root, apart_from=(home, settings.workspaces.absolute()))
-    await try_root(Profile(nsjail, image, kind="shell", cgroups=cgroups, workspace=trial, root=root), home / "jails")
+    await try_root(
+        JailProfile(nsjail, image, kind="shell", cgroups=cgroups, workspace=trial, root=root), home / "jails"
+    )
     return root
 
 

@@ -15,12 +15,12 @@ from sandbox.images.own_root import OwnRoot
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, ProfileKind, interpreter_arguments
+from sandbox.isolation.profile import JailProfile, ProfileKind, interpreter_arguments
 from sandbox.limits import Limits, review_limits, shell_limits
 from sandbox.network.bridge import open_bridge
 from sandbox.network.proxy import Proxy
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
-from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
+from sandbox.workspaces.command import CommandBounds, CommandOutcome, Heard, run_jailed
 from sandbox.workspaces.watch import JailWatch
 from sandbox.workspaces.workspace import Workspace, WorkspaceCall
 from system.addresses import Internet
@@ -92,7 +92,7 @@ class WorkspaceJails:
         ended = await run_jailed(
             self._command(workspace, uid, limits, seconds=_FILES_S, writable=writable),
             interpreter_arguments(FILES),
-            Bounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
+            CommandBounds(seconds=_FILES_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
             fed=json_frame({"tool": call.tool, "arguments": call.arguments, "show": show}),
         )
         self._require_jail(ended)
@@ -103,7 +103,7 @@ class WorkspaceJails:
 
     async def shell(
         self, workspace: Workspace, uid: int, call: WorkspaceCall, *, writable: bool, heard: Heard | None = None
-    ) -> tuple[Ended, JailUse]:
+    ) -> tuple[CommandOutcome, JailUse]:
         """Run a shell command line, and tell what it used; the hosts that its call names are reached by a proxy.
 
         Raises IsolationUnavailable when no jail could be made.
@@ -112,7 +112,7 @@ class WorkspaceJails:
         most = call.limits.narrowing(artifacts_mb=self.written_mb)["artifacts_mb"]
         watch = await asyncio.to_thread(self._watch, limits, workspace.root if writable else None, most)
         command = (*self._shell, str(call.arguments.get("command", "")))
-        bounds = Bounds(seconds=call.seconds, watch=watch, heard=heard)
+        bounds = CommandBounds(seconds=call.seconds, watch=watch, heard=heard)
         more: dict[str, Any] = {"image": self.root}
         jail = partial(self._command, workspace, uid, limits, seconds=call.seconds, writable=writable, root=self._root)
         if sites := sites_of(call.arguments):
@@ -135,8 +135,8 @@ class WorkspaceJails:
         return _SHELL if self._root is None else self._root.shell
 
     async def _networked(
-        self, sites: Sequence[Site], jail: Callable[..., list[str]], command: Sequence[str], bounds: Bounds
-    ) -> tuple[Ended, dict[str, Any]]:
+        self, sites: Sequence[Site], jail: Callable[..., list[str]], command: Sequence[str], bounds: CommandBounds
+    ) -> tuple[CommandOutcome, dict[str, Any]]:
         """Run a command that reaches these sites, and tell what it reached."""
         await self._test_network()
         proxy = Proxy(sites, self._internet())
@@ -165,7 +165,9 @@ class WorkspaceJails:
         ended = await run_jailed(
             self._command(workspace, uid, limits, seconds=seconds, writable=False, image=self._review),
             ("/usr/bin/python3", "-s", "-P", "-B", "-X", "utf8", REVIEW),
-            Bounds(seconds=seconds + _ANSWER_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)),
+            CommandBounds(
+                seconds=seconds + _ANSWER_S, kept=2 * MOST_ANSWER, output=MOST_ANSWER, watch=self._watch(limits)
+            ),
             fed=json_frame(arguments | {"seconds": seconds}),
         )
         self._require_jail(ended)
@@ -191,7 +193,7 @@ class WorkspaceJails:
         way: int = -1,
         root: OwnRoot | None = None,
     ) -> list[str]:
-        profile = Profile(
+        profile = JailProfile(
             self.nsjail,
             image or self.image,
             kind=kind,
@@ -207,18 +209,18 @@ class WorkspaceJails:
     def _watch(self, limits: Limits, root: Path | None = None, written_mb: int = 0) -> JailWatch:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=written_mb)
 
-    def _require_jail(self, ended: Ended) -> None:
+    def _require_jail(self, ended: CommandOutcome) -> None:
         log = ended.log.decode("utf-8", "replace")
         if ended.exit_code == _FAILED and "[F]" in log and ended.reason is None:
             cause, fix = likely_cause(log, self.image, self.cgroups)
             raise IsolationUnavailable(f"no jail could be made: {cause}; {fix}", cause=cause, fix=fix)
 
 
-async def try_root(profile: Profile, folder: Path) -> None:
+async def try_root(profile: JailProfile, folder: Path) -> None:
     """Start the shell of a profile's own root; raises IsolationUnavailable when it does not, or can write there."""
     assert profile.root is not None  # noqa: S101 - what is tried
     command = (*profile.root.shell, _TRIAL)
-    ended = await run_jailed(profile.start(folder, "--quiet"), command, Bounds(seconds=_TRIAL_S))
+    ended = await run_jailed(profile.start(folder, "--quiet"), command, CommandBounds(seconds=_TRIAL_S))
     if ended.exit_code or ended.stdout.text != "started\n":
         said = " ".join(f"{ended.stdout.text} {ended.stderr.text} {ended.log.decode(errors='replace')}".split())
         cause = f"the shell of {profile.root.path} does not start as it should: {said[-300:] or ended.reason}"

@@ -30,7 +30,7 @@ class JailWatch:
         self._memory = memory_mb * _MB
         self._root = root
         self._written = written_mb * _MB
-        self._held = Held() if root is None else held_by(root)
+        self._held = DiskUsage() if root is None else held_by(root)
         self._free = None if root is None else _free(root)
         self._looked = 0.0
         self.peak = 0
@@ -65,7 +65,7 @@ class JailWatch:
 
 
 @dataclass
-class Held:
+class DiskUsage:
     """Count what takes space on disk."""
 
     size: int = 0
@@ -74,9 +74,9 @@ class Held:
     """How many folders or files could not be looked at."""
 
 
-def held_by(root: Path) -> Held:
+def held_by(root: Path) -> DiskUsage:
     """Return how many bytes a folder takes on disk, and how many entries it has."""
-    held = Held()
+    held = DiskUsage()
     waiting = [str(root)]
     while waiting and held.files < 10 * _MOST_FILES:
         try:
@@ -95,7 +95,7 @@ def held_by(root: Path) -> Held:
     return held
 
 
-def nameless_of(living: Iterable[int], device: int) -> Held:
+def nameless_of(living: Iterable[int], device: int) -> DiskUsage:
     """Return what processes hold of files of a file system that have no name any more, open or mapped."""
     sizes: dict[int, int] = {}
     hidden = 0
@@ -114,7 +114,7 @@ def nameless_of(living: Iterable[int], device: int) -> Held:
                 hidden += not _has_ended(place.parent)
             except OSError:
                 continue
-    return Held(size=sum(sizes.values()), files=len(sizes), hidden=hidden)
+    return DiskUsage(size=sum(sizes.values()), files=len(sizes), hidden=hidden)
 
 
 def _has_ended(place: Path) -> bool:

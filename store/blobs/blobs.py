@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.errors import StoreUnavailable
-from store.blobs.objects import Objects, Part
+from store.blobs.objects import ObjectPart, Objects
 from store.blobs.rows import MOST_BYTES, SEALED, PayloadKey, PayloadRows, unwritten
 from store.blobs.shown import (
     DAMAGED,
@@ -131,7 +131,7 @@ class Blobs(FileBlobs):
         """Return a sealed JSON value."""
         return decode(await self.unseal(ref))
 
-    async def part(self, ref: str, offset: int, most: int) -> Part:
+    async def part(self, ref: str, offset: int, most: int) -> ObjectPart:
         """Return a part of what `get` returns, without reading the whole where that is dear.
 
         The reader who joins the parts compares the hash of the whole. Raises what `get` raises.
@@ -143,9 +143,9 @@ class Blobs(FileBlobs):
             if found is not None and len(found.data) < found.size:
                 return found
             if found is not None:
-                return Part(found.size, self._checked(ref, found.data)[:most])
+                return ObjectPart(found.size, self._checked(ref, found.data)[:most])
         data = await self.get(ref)
-        return Part(len(data), data[offset : offset + most])
+        return ObjectPart(len(data), data[offset : offset + most])
 
     async def erase(self, names: Sequence[str]) -> int:
         """Remove payloads of the run by their names, wherever they are; return how many there were."""
@@ -237,13 +237,13 @@ class Blobs(FileBlobs):
         await self._common.objects.put(self._run, f"{ref}{SEALED}", sealed)
         return ref
 
-    async def _part_of_object(self, objects: Objects, name: str, offset: int, most: int) -> Part | None:
+    async def _part_of_object(self, objects: Objects, name: str, offset: int, most: int) -> ObjectPart | None:
         """Return a part of an object, or a whole row, of the run or of those that it follows; None for neither."""
         run: str | None = self._run
         while run is not None:
             # Most payloads are rows, and of those that are not whoever reads on has seen the beginning.
             row = await self._common.rows.get(run, name) if offset == 0 else None
-            found = await objects.part(run, name, offset, most) if row is None else Part(len(row), row)
+            found = await objects.part(run, name, offset, most) if row is None else ObjectPart(len(row), row)
             if found is not None:
                 return found
             run = await self._common.rows.followed(run)

@@ -26,7 +26,7 @@ _FOLDER = re.compile(r"[0-9a-f]{40}")
 _SIZES = select(payloads.c.name, func.length(payloads.c.data)).where(payloads.c.run == bindparam("run_"))
 
 
-class Place(Protocol):
+class PayloadLocation(Protocol):
     """Where payloads lie, by the folder of their run and their names."""
 
     async def folders(self) -> list[str]:
@@ -57,7 +57,7 @@ class Owner(NamedTuple):
     is_open: bool
 
 
-class RowPlace:
+class RowLocation:
     """Payloads that are rows of the database."""
 
     def __init__(self, rows: PayloadRows) -> None:
@@ -104,7 +104,7 @@ class RowPlace:
         return [(name, int(size)) for name, size in connection.execute(_SIZES, {"run_": run})]
 
 
-class FolderPlace:
+class FolderLocation:
     """Payloads that are files."""
 
     def __init__(self, root: Path) -> None:

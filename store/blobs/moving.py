@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from backstay.errors import StoreUnavailable, WorkerMisfit
 from store.blobs.blobs import BlobStore
-from store.blobs.lying import FolderPlace, Place, RowPlace
+from store.blobs.lying import FolderLocation, PayloadLocation, RowLocation
 from store.blobs.objects import Object, Objects
 from store.blobs.rows import MOST_BYTES, SEALED
 
 _AT_ONCE = 8
 
 
-class Moved(NamedTuple):
+class MoveReport(NamedTuple):
     """Count what has come to its new place, and say what could not."""
 
     payloads: int
@@ -26,7 +26,7 @@ class Moved(NamedTuple):
     faults: tuple[str, ...]
 
 
-class _Kept(NamedTuple):
+class _MovedPayload(NamedTuple):
     """Hold what became of one payload."""
 
     moved: int = 0
@@ -42,13 +42,13 @@ class Moving:
     def __init__(self, blobs: BlobStore, others: Sequence[Objects]) -> None:
         """Move to the place that the store uses; `others` are buckets in which its payloads were before."""
         self._blobs = blobs
-        self._rows = RowPlace(blobs.rows)
-        self._folder = FolderPlace(blobs.root)
-        self._large: Place = blobs.objects or (self._folder if blobs.in_folder else self._rows)
-        places: list[Place] = [self._rows, self._folder, *others]
+        self._rows = RowLocation(blobs.rows)
+        self._folder = FolderLocation(blobs.root)
+        self._large: PayloadLocation = blobs.objects or (self._folder if blobs.in_folder else self._rows)
+        places: list[PayloadLocation] = [self._rows, self._folder, *others]
         self._sources = [place for place in places if place is not self._large]
 
-    async def move(self) -> Moved:
+    async def move(self) -> MoveReport:
         """Move all; raises StoreUnavailable when a place goes away meanwhile, and then it can be begun again."""
         moved, size, faults = 0, 0, list[str]()
         known = await self._rows.folders()
@@ -59,15 +59,15 @@ class Moving:
                     faults += [kept.fault] if kept.fault else []
         if self._blobs.in_folder:
             await self._share_again()
-        return Moved(moved, size, tuple(faults))
+        return MoveReport(moved, size, tuple(faults))
 
-    async def _move_folder(self, place: Place, folder: str) -> list[_Kept]:
+    async def _move_folder(self, place: PayloadLocation, folder: str) -> list[_MovedPayload]:
         if place is self._folder and not await self._keep_followed(folder):
-            return [_Kept(fault=f"{folder}: the store knows no run of this folder; it stays where it is")]
+            return [_MovedPayload(fault=f"{folder}: the store knows no run of this folder; it stays where it is")]
         there = await place.listed(folder)
         # Small ones are rows wherever large ones are.
         some = [each for each in there if each.size > MOST_BYTES] if place is self._rows else there
-        done: list[_Kept] = []
+        done: list[_MovedPayload] = []
         for start in range(0, len(some), _AT_ONCE):
             group = some[start : start + _AT_ONCE]
             kept = await asyncio.gather(*[self._move_one(place, each) for each in group])
@@ -77,18 +77,18 @@ class Moving:
             await self._folder.drop(folder)
         return done
 
-    async def _move_one(self, place: Place, payload: Object) -> _Kept:
+    async def _move_one(self, place: PayloadLocation, payload: Object) -> _MovedPayload:
         data = await place.read(payload.folder, payload.name)
         if data is None:
-            return _Kept()
+            return _MovedPayload()
         content = await asyncio.to_thread(self._content, payload.name, data)
         home = self._large if content is None or len(content) > MOST_BYTES else self._rows
         if home is place:
-            return _Kept()
+            return _MovedPayload()
         if await self._has(home, payload):
-            return _Kept(is_done=True)
+            return _MovedPayload(is_done=True)
         if content is None:
-            return _Kept(
+            return _MovedPayload(
                 fault=f"{payload.folder}/{payload.name}: damaged; it stays where it is, restore it from a backup"
             )
         if home is not self._folder and payload.name.endswith(SEALED) and content is not data:
@@ -96,10 +96,12 @@ class Moving:
         try:
             await home.write(payload.folder, payload.name, data)
         except KeyError:
-            return _Kept(fault=f"{payload.folder}/{payload.name}: the store knows no such run; it stays where it is")
-        return _Kept(moved=len(data), is_done=True)
+            return _MovedPayload(
+                fault=f"{payload.folder}/{payload.name}: the store knows no such run; it stays where it is"
+            )
+        return _MovedPayload(moved=len(data), is_done=True)
 
-    async def _has(self, place: Place, payload: Object) -> bool:
+    async def _has(self, place: PayloadLocation, payload: Object) -> bool:
         """Return whether a place has the payload, as it was written."""
         data = await place.read(payload.folder, payload.name)
         return data is not None and await asyncio.to_thread(self._content, payload.name, data) is not None

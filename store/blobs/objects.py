@@ -47,7 +47,7 @@ _WRONG = {"NoSuchBucket", "PermanentRedirect", "301", "400", "401", "403"}
 
 
 @dataclass(frozen=True)
-class ObjectPlace:
+class ObjectLocation:
     """Say where objects are, and who may read and write them."""
 
     address: str
@@ -62,7 +62,7 @@ class ObjectPlace:
         return f"{self.address} at {self.endpoint}"
 
 
-def place_of(address: str, endpoint: str | None, variables: Mapping[str, str]) -> ObjectPlace:
+def place_of(address: str, endpoint: str | None, variables: Mapping[str, str]) -> ObjectLocation:
     """Return a place with region and credentials as the variables of AWS say them; raises SettingsInvalid for none."""
     said = {name.upper(): value for name, value in variables.items() if value}
     if not any(said.keys() >= each for each in _CREDENTIALS):
@@ -72,10 +72,10 @@ def place_of(address: str, endpoint: str | None, variables: Mapping[str, str]) -
         )
     region = said.get("AWS_REGION") or said.get("AWS_DEFAULT_REGION") or _REGION
     access = {name.lower(): said[name] for name in _ACCESS if name in said} | {"aws_region": region}
-    return ObjectPlace(address, endpoint or f"https://s3.{region}.amazonaws.com", access)
+    return ObjectLocation(address, endpoint or f"https://s3.{region}.amazonaws.com", access)
 
 
-class Part(NamedTuple):
+class ObjectPart(NamedTuple):
     """Hold a part of a payload; the reader who joins the parts compares the hash of the whole."""
 
     size: int
@@ -94,7 +94,7 @@ class Object(NamedTuple):
 class Objects:
     """Keep, read and remove objects."""
 
-    def __init__(self, place: ObjectPlace) -> None:
+    def __init__(self, place: ObjectLocation) -> None:
         """Send nothing yet. Raises SettingsInvalid for a library that is missing and for settings that cannot be."""
         self.place = place
         self._store = _opened(place)
@@ -112,7 +112,7 @@ class Objects:
         """Return a payload as it lies there, or None."""
         return await self.read(key_of(run), name)
 
-    async def part(self, run: str, name: str, offset: int, most: int) -> Part | None:
+    async def part(self, run: str, name: str, offset: int, most: int) -> ObjectPart | None:
         """Return a part of a payload, or None for no such payload."""
         return await self._part(f"{key_of(run)}/{name}", offset, most)
 
@@ -179,16 +179,16 @@ class Objects:
         """Let the place belong to a store from now on."""
         await self._ask(self._store.put_async(NAME, marker_of(store)))
 
-    async def _part(self, key: str, offset: int, most: int) -> Part | None:
+    async def _part(self, key: str, offset: int, most: int) -> ObjectPart | None:
         try:
             found = await self._ask(self._store.get_async(key, options={"range": (offset, offset + most)}))
         except _NoSuchRange:
             # Of an object that was cut no part is there.
-            return Part(offset, b"")
+            return ObjectPart(offset, b"")
         if found is None:
             return None
         with self._faults():
-            return Part(found.meta["size"], bytes(await found.bytes_async()))
+            return ObjectPart(found.meta["size"], bytes(await found.bytes_async()))
 
     async def _ask(self, request: Awaitable[Any]) -> Any:
         """Return the answer to a request; None for an object that is not there."""
@@ -243,7 +243,7 @@ def _silence(said: str) -> str:
     return "cannot be reached" if "kind: Connect" in said else "the answer breaks off"
 
 
-def _opened(place: ObjectPlace) -> "S3Store":
+def _opened(place: ObjectLocation) -> "S3Store":
     try:
         from obstore.store import S3Store
     except ImportError:

@@ -85,7 +85,7 @@ _DRIVERS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabaseLocation:
     """Locate the database; `file` is None when it is a server."""
 
     url: URL
@@ -98,7 +98,7 @@ class Place:
         return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
-def place_of(database_url: str | None, home: Path) -> Place:
+def place_of(database_url: str | None, home: Path) -> DatabaseLocation:
     """Parse the setting; without one, the database is a file in `home`.
 
     Raises SettingsInvalid for anything that is neither a SQLite file nor PostgreSQL.
@@ -114,9 +114,9 @@ def place_of(database_url: str | None, home: Path) -> Place:
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     match url.drivername:
         case "postgresql+asyncpg":
-            return Place(url, None)
+            return DatabaseLocation(url, None)
         case "sqlite":
-            return Place(url, _file_of(url))
+            return DatabaseLocation(url, _file_of(url))
         case other:
             raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: {other!r} is not supported; use sqlite or postgresql")
 

@@ -17,7 +17,7 @@ from store.database.faults import faults
 from store.database.host_time import host_time
 from store.faults import unavailable
 from system.locks import async_file_lock
-from system.places import Place
+from system.places import WatchedPath
 
 _log = structlog.get_logger(__name__)
 
@@ -44,10 +44,10 @@ class SqliteDatabase:
     def __init__(self, url: URL, file: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         """Prepare the engine; nothing is connected yet."""
         self._file = file
-        self._place = Place("store", file)
+        self._place = WatchedPath("store", file)
         self._busy_timeout_s = busy_timeout_s
         self.before_commit: Callable[[Connection], None] = lambda _: None
-        self._asked: list[_Asked] = []
+        self._asked: list[_WaitingWork] = []
         self._is_writing = False
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self._engine = create_engine(
@@ -68,7 +68,7 @@ class SqliteDatabase:
         Work that has begun finishes even if the caller is cancelled. It may be run again, where it shares a transaction
         with work that fails.
         """
-        asked = _Asked(work, asyncio.get_running_loop().create_future())
+        asked = _WaitingWork(work, asyncio.get_running_loop().create_future())
         self._asked.append(asked)
         self._write_next()
         if asked in self._asked:
@@ -117,7 +117,7 @@ class SqliteDatabase:
             self.before_commit(connection)
             return answer
 
-    async def _turn_of(self, asked: "_Asked") -> None:
+    async def _turn_of(self, asked: "_WaitingWork") -> None:
         """Wait until work has begun; SQLite alone lets writers poll, and some would wait forever."""
         try:
             await asyncio.wait([asked.answer], timeout=self._busy_timeout_s)
@@ -145,7 +145,7 @@ class SqliteDatabase:
         self._is_writing = True
         writing.add_done_callback(lambda done: loop.call_soon_threadsafe(self._written, some, done))
 
-    def _written(self, some: "Sequence[_Asked]", done: "Future[list[_Answered]]") -> None:
+    def _written(self, some: "Sequence[_WaitingWork]", done: "Future[list[_Answered]]") -> None:
         self._is_writing = False
         _give(some, done.result())
         self._write_next()
@@ -180,14 +180,14 @@ class SqliteDatabase:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _WaitingWork:
     """Hold work that waits for a transaction, and who waits for its answer."""
 
     work: Callable[[Connection], Any]
     answer: "asyncio.Future[Any]"
 
 
-def _give(some: Sequence[_Asked], answers: Sequence[_Answered]) -> None:
+def _give(some: Sequence[_WaitingWork], answers: Sequence[_Answered]) -> None:
     for asked, (answer, fault) in zip(some, answers, strict=True):
         if asked.answer.done():
             continue

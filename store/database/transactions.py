@@ -20,13 +20,13 @@ Transaction: TypeAlias = Connection
 Asked = ParamSpec("Asked")
 
 
-class Part(Protocol):
+class StorePart(Protocol):
     """A part of a store, whose operations run in its database."""
 
     database: Database
 
 
-Owner = TypeVar("Owner", bound=Part)
+Owner = TypeVar("Owner", bound=StorePart)
 AnyOperation = TypeVar("AnyOperation", bound="Operation[Any, ..., Any]")
 
 

@@ -30,7 +30,7 @@ from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import adopted_effects, effects, parked_undos
 from store.database.transactions import reading, writing
-from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
+from store.effects.types import BoundUndo, EffectRow, Go, Intent, IntentAnswer
 from store.ledger.noting import note
 from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
@@ -147,7 +147,7 @@ class Effects:
         idempotency_ttl: float | None,
         attempt: int,
         epoch_differs: bool,
-    ) -> Begun:
+    ) -> IntentAnswer:
         """Record that an attempt is about to send, and return whether it may.
 
         `idempotency_ttl`: how long after the first send a repeat is harmless; None if it never is. A lost row is
@@ -164,10 +164,10 @@ class Effects:
             row = _first_row(intent, going=kind == "go", now=self._now(connection))
             connection.execute(_INSERT, row.model_dump(exclude={"read_at", "made_by"}))
             _note_sent(connection, intent, row)
-            return Begun(kind=kind, token=row.token, row=row)
+            return IntentAnswer(kind=kind, token=row.token, row=row)
         kind = admit_again(row, intent, idempotency_ttl=idempotency_ttl)
         if kind != "go":
-            return Begun(kind=kind, row=row)
+            return IntentAnswer(kind=kind, row=row)
         values = {
             "state": EffectState.DISPATCHED,
             "send": intent.send,
@@ -177,7 +177,7 @@ class Effects:
         }
         changed = self._change(connection, row, values)
         _note_sent(connection, intent, changed)
-        return Begun(kind="go", token=changed.token, row=changed)
+        return IntentAnswer(kind="go", token=changed.token, row=changed)
 
     @reading
     def count_unknown(self, connection: Connection) -> int:

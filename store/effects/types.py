@@ -110,7 +110,7 @@ Go = Literal["go", "recorded", "wait", "followed", "unknown", "conflict"]
 sent; do not send. conflict: the row is about another call; do not send."""
 
 
-class Begun(Frozen):
+class IntentAnswer(Frozen):
     """Answer an Intent."""
 
     kind: Go

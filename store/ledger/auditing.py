@@ -8,7 +8,7 @@ from backstay.task.ledger.anchors import Anchors, KeptHead, root_faults
 from backstay.task.ledger.chain import Chain, Root
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys
-from backstay.task.ledger.verifying import Expected, Verified, first_day_of, verify_roots, verify_run
+from backstay.task.ledger.verifying import ChainAnchor, ChainReport, first_day_of, verify_roots, verify_run
 from store.ledger.reading import Chains
 from store.ledger.roots import Roots
 
@@ -37,11 +37,11 @@ class Auditing:
         `kept_from`: since when rows must be there, whether their run was pruned or not. `anchors` came from `where`.
         """
         roots = await self._roots.all()
-        check = _Named(roots)
+        check = _RootComparison(roots)
         first_day = first_day_of(roots[0] if roots else None, keys, self._store())
-        found: list[Verified] = []
+        found: list[ChainReport] = []
         async for chain in self._chains.read(names, since=since):
-            expected = Expected(store=self._store(), kept_from=kept_from, pruned=chain.pruned, first_day=first_day)
+            expected = ChainAnchor(store=self._store(), kept_from=kept_from, pruned=chain.pruned, first_day=first_day)
             verified = verify_run(chain.head, chain.rows, keys, expected)
             found.append(verified if verified.run else verified.model_copy(update={"run": chain.run}))
             check.look(chain)
@@ -79,7 +79,7 @@ def _is_removed(head: KeptHead, ends: dict[str, int]) -> bool:
     return any(run.rpartition("/")[0] == head.workflow_id and n > head.n for run, n in ends.items())
 
 
-class _Named:
+class _RootComparison:
     """Compare chains with the heads that daily roots name."""
 
     def __init__(self, roots: Sequence[Root]) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from store.database.database import NOTES
 
 
-class Noted(NamedTuple):
+class LedgerNote(NamedTuple):
     """Hold what one row is to say."""
 
     kind: str
@@ -17,14 +17,14 @@ class Noted(NamedTuple):
 
 def note(connection: Connection, run: str, kind: str, name: str, body: dict[str, Any]) -> None:
     """Have the transaction under way write a row of the run; `body` is what may be shown."""
-    connection.info.setdefault(NOTES, {}).setdefault(run, []).append(Noted(kind, name, body))
+    connection.info.setdefault(NOTES, {}).setdefault(run, []).append(LedgerNote(kind, name, body))
 
 
-def take_noted(connection: Connection) -> dict[str, list[Noted]]:
+def take_noted(connection: Connection) -> dict[str, list[LedgerNote]]:
     """Hand over what the transaction has noted until now, by run."""
     return connection.info.pop(NOTES, {})
 
 
-def take_noted_of(connection: Connection, run: str) -> list[Noted]:
+def take_noted_of(connection: Connection, run: str) -> list[LedgerNote]:
     """Hand over what it has noted of one run."""
     return connection.info.get(NOTES, {}).pop(run, [])

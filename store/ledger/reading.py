@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
 
-from backstay.task.ledger.chain import Chain, Head, Row
+from backstay.task.ledger.chain import Chain, ChainHead, Row
 from store.database.database import Database
 from store.database.schema import ledger_heads, ledger_rows, runs
 from store.database.transactions import reading, writing
 
 _AT_ONCE = 200
 """This many runs are read at once."""
-_HEADS = select(*(ledger_heads.c[name] for name in Head._fields))
+_HEADS = select(*(ledger_heads.c[name] for name in ChainHead._fields))
 _ROWS = select(*(ledger_rows.c[name] for name in Row._fields)).order_by(ledger_rows.c.run, ledger_rows.c.n)
 _OF_SOME = _ROWS.where(ledger_rows.c.run.in_(bindparam("runs_", expanding=True)))
 _PRUNED = select(runs.c.run).where(runs.c.pruned_at.is_not(None))
@@ -94,7 +94,7 @@ class Chains:
 
     @reading
     def _some(self, connection: Connection, names: Sequence[str]) -> list[Chain]:
-        heads = {row[0]: Head(*row) for row in connection.execute(_HEADS.where(ledger_heads.c.run.in_(names)))}
+        heads = {row[0]: ChainHead(*row) for row in connection.execute(_HEADS.where(ledger_heads.c.run.in_(names)))}
         pruned = {*connection.execute(_PRUNED.where(runs.c.run.in_(names))).scalars()}
         rows: dict[str, list[Row]] = {}
         for row in connection.execute(_OF_SOME, {"runs_": list(names)}):

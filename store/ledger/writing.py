@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from backstay.task.ledger.chain import (
     TAKEN_OVER,
     UNSIGNED,
-    Head,
+    ChainHead,
     Row,
     digest_of_body,
     first_hash,
@@ -32,11 +32,11 @@ from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity
 from store.database.schema import ledger_heads, ledger_rows, stored_words
-from store.ledger.noting import Noted, take_noted, take_noted_of
+from store.ledger.noting import LedgerNote, take_noted, take_noted_of
 
 _MOST_RUNS = 2000
 """The heads of at most this many runs are known without a look at the database."""
-_COLUMNS = tuple(ledger_heads.c[name] for name in Head._fields)
+_COLUMNS = tuple(ledger_heads.c[name] for name in ChainHead._fields)
 _FIND = select(*_COLUMNS).where(ledger_heads.c.run == bindparam("run_")).with_for_update()
 _MOVE = update(ledger_heads).where(
     ledger_heads.c.run == bindparam("run_"),
@@ -63,7 +63,7 @@ class ChainWriter:
         self.signer = signer
         self._clock = clock
         self._identity = identity
-        self._known: OrderedDict[str, Head] = OrderedDict()
+        self._known: OrderedDict[str, ChainHead] = OrderedDict()
 
     def write(self, connection: Connection) -> None:
         """Write what the transaction has noted; to be called before it is committed."""
@@ -88,7 +88,7 @@ class ChainWriter:
         if head is not None and salt_of(head.salt) is not None and (left := self._left_unsigned(head)):
             self._moved(connection, head, self._rows(head, left))
 
-    def _extend(self, connection: Connection, run: str, noted: Sequence[Noted]) -> None:
+    def _extend(self, connection: Connection, run: str, noted: Sequence[LedgerNote]) -> None:
         known = self._known.get(run)
         # Nobody else has moved it since this process did: then it needs neither a look nor a check.
         if known is not None and self._moved(connection, known, self._rows(known, noted)):
@@ -98,13 +98,13 @@ class ChainWriter:
         if head.salt and not self._moved(connection, head, self._rows(head, [*self._left_unsigned(head), *noted])):
             raise Collision
 
-    def _begun(self, connection: Connection, run: str) -> Head:
+    def _begun(self, connection: Connection, run: str) -> ChainHead:
         salt = secrets.token_hex(32)
-        head = Head(run, 0, first_hash(self._identity().id, run, salt), salt, 0, "", "", "", "")
+        head = ChainHead(run, 0, first_hash(self._identity().id, run, salt), salt, 0, "", "", "", "")
         connection.execute(insert(ledger_heads), {**head._asdict(), "rooted": 0})
         return head
 
-    def _rows(self, head: Head, noted: Sequence[Noted]) -> list[dict[str, Any]]:
+    def _rows(self, head: ChainHead, noted: Sequence[LedgerNote]) -> list[dict[str, Any]]:
         salt, end, at = bytes.fromhex(head.salt), head.hash, time_of(self._clock())
         rows: list[dict[str, Any]] = []
         for n, said in enumerate(noted, head.n + 1):
@@ -114,7 +114,7 @@ class ChainWriter:
             rows.append(Row(head.run, n, at, said.kind, name, body, digest, end)._asdict())
         return rows
 
-    def _moved(self, connection: Connection, head: Head, rows: Sequence[dict[str, Any]]) -> bool:
+    def _moved(self, connection: Connection, head: ChainHead, rows: Sequence[dict[str, Any]]) -> bool:
         """Add rows behind a head, and move it; return False where it is no longer the head."""
         last = rows[-1]
         moved = self._signed(head._replace(n=last["n"], hash=last["hash"]), last["at"])
@@ -137,33 +137,33 @@ class ChainWriter:
             self._known.popitem(last=False)
         return True
 
-    def _signed(self, head: Head, at: str) -> Head:
+    def _signed(self, head: ChainHead, at: str) -> ChainHead:
         if self.signer is None:
             return head
         signed = head._replace(signed_n=head.n, signed_hash=head.hash, at=at, key=self.signer.id)
         return signed._replace(signature=self.signer.sign(head_message(self._identity().id, signed)))
 
-    def _find(self, connection: Connection, run: str) -> Head | None:
+    def _find(self, connection: Connection, run: str) -> ChainHead | None:
         found = connection.execute(_FIND, {"run_": run}).first()
-        return None if found is None else Head(*found)
+        return None if found is None else ChainHead(*found)
 
-    def _left_unsigned(self, head: Head) -> list[Noted]:
+    def _left_unsigned(self, head: ChainHead) -> list[LedgerNote]:
         """Return what is to be said of what this key has not signed, before it signs the whole."""
         if self.signer is None or self._vouches(head):
             return []
         # Whether it vouches for these very rows can be told by who reads them all and has the list of all keys, so
         # the signature stays in the chain. Else whoever rewrites rows beneath it would get them signed anew.
-        found = [Noted("ledger", TAKEN_OVER, signed_part(head))] if head.key else []
+        found = [LedgerNote("ledger", TAKEN_OVER, signed_part(head))] if head.key else []
         first = head.signed_n + 1 if head.key else 1
         if first <= head.n:
-            found.append(Noted("ledger", UNSIGNED, {"first": first, "last": head.n}))
+            found.append(LedgerNote("ledger", UNSIGNED, {"first": first, "last": head.n}))
         return found
 
-    def _vouches(self, head: Head) -> bool:
+    def _vouches(self, head: ChainHead) -> bool:
         """Return whether this key has signed the whole chain."""
         return (head.signed_n, head.signed_hash) == (head.n, head.hash) and self._holds(head)
 
-    def _holds(self, head: Head) -> bool:
+    def _holds(self, head: ChainHead) -> bool:
         if self.signer is None or head.key != self.signer.id:
             return False
         message = head_message(self._identity().id, head)

@@ -25,7 +25,7 @@ _KEEP = insert(memory_items)
 _OF_RUN = select(memory_items.c.position).where(memory_items.c.run == bindparam("run_"))
 
 
-class Remembered(NamedTuple):
+class NewItem(NamedTuple):
     """Hold an item that is to be kept, with the words by which it is found."""
 
     item: MemoryItem
@@ -40,7 +40,7 @@ class MemoryItems:
         self.database = database
 
     @writing
-    def keep(self, connection: Connection, run: str, items: Sequence[Remembered]) -> int:
+    def keep(self, connection: Connection, run: str, items: Sequence[NewItem]) -> int:
         """Keep what is remembered of a run in place of what was; return how many items."""
         drop_items(connection, run)
         add = _statement(connection, "add")

@@ -12,7 +12,7 @@ LOOK_S = 40.0
 """How long after a look somebody counts as looking; those who go on looking say so more often."""
 
 
-class Looks:
+class RequestViewers:
     """Keep who looks at which request, for all processes that serve pages."""
 
     def __init__(self, database: Database, now: Callable[[Connection], float]) -> None:

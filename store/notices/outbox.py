@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
 from backstay.approvals.approval import Links
-from backstay.approvals.notice import Notice, NoticeDraft, Told
+from backstay.approvals.notice import Notice, NoticeDraft, NoticeKind
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import deliveries, outbox, receivers, runs
@@ -123,7 +123,7 @@ class Outbox:
             if Notice.named(workflow_id, run_id, draft) in known:
                 continue
             request = keep_request(connection, now, draft, run=run, workflow_id=workflow_id, run_id=run_id)
-            if draft.event is Told.ENDED:
+            if draft.event is NoticeKind.ENDED:
                 end_requests(connection, now, workflow_id, run_id)
             notice = _notice(workflow_id, run_id, draft, common, page=page, request=request, result=result)
             self._add(connection, now, run, notice)
@@ -149,7 +149,7 @@ class Outbox:
             return False
         last = connection.execute(select(func.max(outbox.c.sequence)).where(outbox.c.stream == stream)).scalar()
         at = datetime.fromtimestamp(now, UTC).isoformat()
-        draft = NoticeDraft(sequence=(last or 0) + 1, event=Told.ENDED, at=at)
+        draft = NoticeDraft(sequence=(last or 0) + 1, event=NoticeKind.ENDED, at=at)
         common = _common(connection, run, namespace)
         notice = _notice(workflow_id, run_id, draft, common, page=page, request=None, result=result)
         self._add(connection, now, run, notice)
@@ -334,9 +334,9 @@ def _notice(
     request: dict[str, Any] | None,
     result: Mapping[str, Any] | None,
 ) -> Notice:
-    about = {Told.EFFECT_UNKNOWN: "effect", Told.BUDGET_OVERSHOT: "budget"}.get(draft.event)
+    about = {NoticeKind.EFFECT_UNKNOWN: "effect", NoticeKind.BUDGET_OVERSHOT: "budget"}.get(draft.event)
     more: dict[str, Any] = {} if about is None else {about: draft.data}
-    if draft.event is Told.ENDED and result is not None:
+    if draft.event is NoticeKind.ENDED and result is not None:
         more["result"] = {name: value for name, value in result.items() if name not in _RESULT}
     return Notice(
         id=Notice.named(workflow_id, run_id, draft),

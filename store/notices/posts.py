@@ -23,7 +23,7 @@ FOLLOWED_S = 14 * 86_400.0
 _AT_ONCE = 50
 
 
-class Post(Frozen):
+class ChatPost(Frozen):
     """Hold one message of a chat, or the right to write it."""
 
     receiver: str
@@ -56,13 +56,13 @@ class Posts:
         self.database = database
         self._now = now
 
-    async def get(self, receiver: str, name: str) -> Post | None:
+    async def get(self, receiver: str, name: str) -> ChatPost | None:
         """Return a post, also one that is not written yet."""
         found = await self._rows(select(posts).where(posts.c.receiver == receiver, posts.c.name == name))
         return found[0] if found else None
 
     @writing
-    def claim(self, connection: Connection, wanted: Post) -> Post | None:
+    def claim(self, connection: Connection, wanted: ChatPost) -> ChatPost | None:
         """Return a post that this process may write or change now; None while another one does.
 
         Its `ts` says whether it has been posted, and `tries` how often somebody wanted to before.
@@ -81,7 +81,7 @@ class Posts:
         return _post(row).model_copy(update={"token": token}) if taken.rowcount else None
 
     @writing
-    def release(self, connection: Connection, post: Post, **changed: Any) -> None:
+    def release(self, connection: Connection, post: ChatPost, **changed: Any) -> None:
         """Give a claim back, with what has changed: `channel` and `ts`, `drawn`, or `event`."""
         held = (*_named(post), posts.c.token == post.token)
         values = {"lease": 0.0, "token": "", "touched_at": self._now(connection), **changed}
@@ -111,7 +111,7 @@ class Posts:
         return [(row[0], row[1], row[2]) for row in connection.execute(chosen)]
 
     @reading
-    def following(self, connection: Connection, receiver: str) -> list[Post]:
+    def following(self, connection: Connection, receiver: str) -> list[ChatPost]:
         """Return the runs of a chat that have events which their threads do not show yet."""
         newer = exists().where(events.c.run == posts.c.run, events.c.n > posts.c.event)
         chosen = (
@@ -129,13 +129,13 @@ class Posts:
         return connection.execute(delete(posts).where(posts.c.touched_at < before)).rowcount
 
     @reading
-    def _rows(self, connection: Connection, chosen: Select[Any]) -> list[Post]:
+    def _rows(self, connection: Connection, chosen: Select[Any]) -> list[ChatPost]:
         return [_post(row) for row in connection.execute(chosen).mappings()]
 
 
-def _named(post: Post) -> tuple[Any, Any]:
+def _named(post: ChatPost) -> tuple[Any, Any]:
     return posts.c.receiver == post.receiver, posts.c.name == post.name
 
 
-def _post(row: Any) -> Post:
-    return Post.model_validate({name: row[name] for name in Post.model_fields})
+def _post(row: Any) -> ChatPost:
+    return ChatPost.model_validate({name: row[name] for name in ChatPost.model_fields})

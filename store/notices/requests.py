@@ -7,7 +7,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.canonical import digest_of
 from backstay.frozen import Frozen
 from store.database.database import Database
@@ -16,10 +16,10 @@ from store.database.transactions import only_with, reading, writing
 from store.ledger.noting import note
 
 RequestState = Literal["open", "decided", "expired", "withdrawn", "ended"]
-_BECAME: dict[Told, RequestState] = {
-    Told.DECIDED: "decided",
-    Told.EXPIRED: "expired",
-    Told.WITHDRAWN: "withdrawn",
+_BECAME: dict[NoticeKind, RequestState] = {
+    NoticeKind.DECIDED: "decided",
+    NoticeKind.EXPIRED: "expired",
+    NoticeKind.WITHDRAWN: "withdrawn",
 }
 _MOST_WORDS = 4000
 _OF_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH})
@@ -41,7 +41,7 @@ class RequestRow(Frozen):
     state: RequestState
     request: dict[str, Any]
     """The ApprovalRequest as JSON."""
-    decision: Decision | None = None
+    decision: DecisionNotice | None = None
     opened_at: float
     changed_at: float
     expires_at: float | None = None

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from backstay.approvals.approval import RecordedDecision
 from backstay.approvals.proof import Binding, nonce_of, verify
-from backstay.responses import Proven
+from backstay.responses import ProofCheck
 from store.database.database import Database
 from store.database.schema import decisions, used_proofs
 from store.database.transactions import only_with, reading, writing
@@ -62,19 +62,21 @@ class Decisions:
 
     async def prove(
         self, key: bytes | None, binding: Binding, payload: dict[str, Any], *, run: str, used_by: str
-    ) -> Proven:
+    ) -> ProofCheck:
         """Return whether the proof of a payload holds, checked with the approver key, and use it up."""
         if key is None:
-            return Proven(verified=False, reason="there is no BACKSTAY_APPROVER_KEY here, so no proof can be checked")
+            return ProofCheck(
+                verified=False, reason="there is no BACKSTAY_APPROVER_KEY here, so no proof can be checked"
+            )
         given = str(payload.get("proof"))
         fault = verify(key, given, binding, payload, self._clock())
         if fault is not None:
-            return Proven(verified=False, reason=fault)
+            return ProofCheck(verified=False, reason=fault)
         nonce, expires = nonce_of(given)
         said = {"by": payload.get("by"), "update": binding.update, "request_id": binding.request_id}
         said |= {"digest": binding.digest, "proof": given}
         unused = await self._use_proof(nonce, said, run=run, used_by=used_by, expires=expires)
-        return Proven(verified=True, used=not unused)
+        return ProofCheck(verified=True, used=not unused)
 
     @writing
     def _use_proof(

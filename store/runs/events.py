@@ -33,7 +33,7 @@ _LAST = select(func.max(events.c.n)).where(
 )
 
 
-class Written(NamedTuple):
+class WrittenEvents(NamedTuple):
     """Tell what became of events."""
 
     events: list[Event]
@@ -60,7 +60,7 @@ class Events:
         *,
         outcomes: Mapping[int, Mapping[str, Any]] | None = None,
         rulings: Mapping[int, str] | None = None,
-    ) -> Written | None:
+    ) -> WrittenEvents | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
         An event with a number below zero is a draft: it joins the timeline when it is `numbered`. After a workflow
@@ -90,7 +90,7 @@ class Events:
             _note(connection, run, [body for body in bodies if body["n"] not in there], rulings or {})
         told = [event for event in kept if event.n > 0 and event.n not in known]
         note_undos(connection, run, told)
-        return Written(told, count_of_run(connection, run))
+        return WrittenEvents(told, count_of_run(connection, run))
 
     @reading
     def of_run(self, connection: Connection, run: str, after: int = 0, limit: int | None = None) -> list[Event]:

@@ -34,7 +34,7 @@ _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pru
 """The runs that runs follow which are kept."""
 
 
-class Execution(Frozen):
+class RunExecution(Frozen):
     """Name one workflow execution that works on a run: one of its own chain, or an undo after its end."""
 
     workflow_id: str
@@ -49,10 +49,10 @@ class Prunable(Frozen):
     first_run_id: str
     closed: bool
     """Whether the end of the run is recorded in the store."""
-    executions: frozenset[Execution]
+    executions: frozenset[RunExecution]
 
 
-class Freed(Frozen):
+class PruneReport(Frozen):
     """Count what was removed."""
 
     runs: int = 0
@@ -64,9 +64,9 @@ class Freed(Frozen):
     payloads: int = 0
     bytes: int = 0
 
-    def __add__(self, other: "Freed") -> "Freed":
+    def __add__(self, other: "PruneReport") -> "PruneReport":
         """Return the sum."""
-        return Freed(**{name: value + getattr(other, name) for name, value in self})
+        return PruneReport(**{name: value + getattr(other, name) for name, value in self})
 
 
 class Pruning:
@@ -100,7 +100,9 @@ class Pruning:
         ]
 
     @writing
-    def prune(self, connection: Connection, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
+    def prune(
+        self, connection: Connection, run: Prunable, before: float, *, dry_run: bool = False
+    ) -> PruneReport | None:
         """Mark a run as pruned and remove its rows.
 
         Return None if it has new records since `idle` found it, or if a run is kept that follows it, or that delegated
@@ -124,33 +126,33 @@ class Pruning:
         }
         if not dry_run:
             self.erase(connection, run.run)
-        return Freed(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
+        return PruneReport(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
 
     @writing
     def forget_plans(
         self, connection: Connection, before: float, pruned: Collection[str] = (), *, dry_run: bool = False
-    ) -> Freed:
+    ) -> PruneReport:
         """Remove what pruned runs have left that is older than a unix time: their plans, and who decided what.
 
         `pruned`: runs that count as pruned beside those that are marked.
         """
         plans, decisions = forget_plans(connection, pruned, before, dry_run=dry_run)
-        return Freed(plans=plans, decisions=decisions)
+        return PruneReport(plans=plans, decisions=decisions)
 
     @reading
     def pruned(self, connection: Connection) -> frozenset[str]:
         """Return every run that is marked as pruned."""
         return frozenset(connection.execute(select(runs.c.run).where(runs.c.pruned_at.is_not(None))).scalars())
 
-    async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
+    async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> PruneReport:
         """Remove the payloads of runs that are marked as pruned, wherever they are."""
-        freed, rows = Freed(), self._blobs.rows
+        freed, rows = PruneReport(), self._blobs.rows
         # Files attached before they began lie beside them.
         marked = {*marked, *(f"{run.rpartition('/')[0]}/{ATTACHED}" for run in marked)}
         # A late attempt of a run may have written after its pruning.
         for run in sorted((await rows.runs()).intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)
-            freed += Freed(payloads=count, bytes=size)
+            freed += PruneReport(payloads=count, bytes=size)
         if self._blobs.objects is not None:
             freed += await _free_objects(self._blobs.objects, marked, dry_run=dry_run)
         return freed + await asyncio.to_thread(self._free, marked, dry_run)
@@ -173,8 +175,8 @@ class Pruning:
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))
         note(connection, run, "run", "run.pruned", {})
 
-    def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position
-        freed = Freed()
+    def _free(self, marked: Iterable[str], dry_run: bool) -> PruneReport:  # noqa: FBT001 - called in a thread, by position
+        freed = PruneReport()
         with disk_faults():
             root = self._blobs.root
             there = {folder.name for folder in root.iterdir()} if root.is_dir() else set[str]()
@@ -183,18 +185,18 @@ class Pruning:
                     continue
                 with suppress(FileNotFoundError):  # another pruning was faster
                     sizes = [file.stat().st_size for file in folder.iterdir()]
-                    freed += Freed(payloads=len(sizes), bytes=sum(sizes))
+                    freed += PruneReport(payloads=len(sizes), bytes=sum(sizes))
                 if not dry_run:
                     # A late attempt of the run may still write; the next pruning removes what is left.
                     shutil.rmtree(folder, ignore_errors=True)
         return freed
 
 
-async def _free_objects(objects: Objects, marked: Iterable[str], *, dry_run: bool) -> Freed:
-    freed, there = Freed(), frozenset(await objects.folders())
+async def _free_objects(objects: Objects, marked: Iterable[str], *, dry_run: bool) -> PruneReport:
+    freed, there = PruneReport(), frozenset(await objects.folders())
     for folder in sorted(there.intersection(map(key_of, marked))):
         found = await objects.listed(folder)
-        freed += Freed(payloads=len(found), bytes=sum(each.size for each in found))
+        freed += PruneReport(payloads=len(found), bytes=sum(each.size for each in found))
         if not dry_run:
             await objects.remove(found)
     return freed
@@ -211,9 +213,9 @@ def _idle(before: float) -> Select[Any, Any, Any, Any]:
     )
 
 
-def _executions(connection: Connection, run: str) -> frozenset[Execution]:
+def _executions(connection: Connection, run: str) -> frozenset[RunExecution]:
     rows = connection.execute(select(chain.c.workflow_id, chain.c.workflow_run_id).where(chain.c.run == run))
-    return frozenset(Execution(workflow_id=row[0], run_id=row[1]) for row in rows)
+    return frozenset(RunExecution(workflow_id=row[0], run_id=row[1]) for row in rows)
 
 
 def _is_kept_by_parent(connection: Connection, run: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
-from backstay.memory.item import TOLD_CHARACTERS, ItemKind, MemoryItem, Recalled
+from backstay.memory.item import TOLD_CHARACTERS, ItemKind, MemoryItem, RecalledItem
 from backstay.memory.words import asked_words, excerpt
 from backstay.shown import call_line
 from store.blobs.blobs import BlobStore
@@ -34,27 +34,27 @@ class Recollection:
 
     async def search(
         self, owner: str, query: str, *, limit: int = 8, without: str = "", most: int = TOLD_CHARACTERS
-    ) -> list[Recalled]:
+    ) -> list[RecalledItem]:
         """Return what answers a question best, best first, with the given number of characters of each text."""
         found = await self.items.search(owner, query, limit=max(1, min(limit, _MOST_FOUND)), without=without)
         return await self.told(found, asked_words(query), most)
 
     async def newest(
         self, owner: str, *, kind: ItemKind, session_id: str | None = None, limit: int = 8
-    ) -> list[Recalled]:
+    ) -> list[RecalledItem]:
         """Return the newest items of one kind."""
         return await self.told(await self.items.newest(owner, kind=kind, session_id=session_id, limit=limit))
 
-    async def show(self, owner: str, number: int) -> Recalled | None:
+    async def show(self, owner: str, number: int) -> RecalledItem | None:
         """Return one item of a user with its text, cut only where it is very long; None where there is none."""
         item = await self.items.get(owner, number)
         return None if item is None else next(iter(await self.told([item], (), MOST_SHOWN)), None)
 
     async def told(
         self, items: Sequence[MemoryItem], wanted: Sequence[str] = (), most: int = TOLD_CHARACTERS
-    ) -> list[Recalled]:
+    ) -> list[RecalledItem]:
         """Return items with their texts; those of which the record has nothing any more are left out."""
-        told: list[Recalled] = []
+        told: list[RecalledItem] = []
         rows: dict[str, RunRow | None] = {}
         for item in items:
             if item.run not in rows:
@@ -67,7 +67,7 @@ class Recollection:
             if text:
                 # A long text of strangers must not hold up the runs of everybody.
                 part = await asyncio.to_thread(excerpt, text, wanted, most)
-                told.append(Recalled(item=item, text=part, is_cut=part != text, asked=asked))
+                told.append(RecalledItem(item=item, text=part, is_cut=part != text, asked=asked))
         return told
 
     async def _text(self, item: MemoryItem, row: RunRow) -> tuple[str, Any]:

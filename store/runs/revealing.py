@@ -12,7 +12,7 @@ from backstay.authority import principal
 from backstay.errors import ArgumentsInvalid, NotVerified, QuorumPending, RunNotFound
 from backstay.frozen import Frozen
 from backstay.redaction.handles import handle_named
-from backstay.responses import Opened
+from backstay.responses import OpenedRun
 from store.runs.decisions import Decisions
 from store.runs.runs import RunRow, Runs
 from store.secrets.handles import SecretHandles
@@ -54,7 +54,7 @@ class Revealing:
         row = await self._run(wish.workflow_id)
         handle = handle_named(wish.handle)
         held = (await self._secrets.reveal(row.run, [handle])).get(handle)
-        opened = Opened.model_validate(row.opened)
+        opened = OpenedRun.model_validate(row.opened)
         authority = authority_over_secret(opened.policy, handle)
         starters = {opened.started_by, row.user_id} if opened.started_by else set[str]()
         if (refused := refused_person(authority, wish.by, wish.proof, starters)) is not None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from backstay.errors import StoreUnavailable, WorkerMisfit
 from backstay.shown import one_line
 from store.blobs.blobs import Blobs, BlobStore
-from store.blobs.lying import FolderPlace, Place, RowPlace
+from store.blobs.lying import FolderLocation, PayloadLocation, RowLocation
 from store.blobs.rows import SEALED
 from store.blobs.shown import Missing
 from store.database.schema import effects, runs
@@ -22,7 +22,7 @@ from store.runs.naming import conversation, named, of_result
 _NOTHING = frozenset[str]()
 
 
-class Verified(NamedTuple):
+class StoreReport(NamedTuple):
     """Count what was looked at, and say what is wrong."""
 
     payloads: dict[str, int]
@@ -48,10 +48,10 @@ class Verifying:
         self.database = blobs.rows.database
         self._blobs = blobs
 
-    async def payloads(self) -> Verified:
+    async def payloads(self) -> StoreReport:
         """Read every payload; raises StoreUnavailable when a place does not answer."""
-        rows = RowPlace(self._blobs.rows)
-        places: dict[str, Place] = {"database": rows, "files": FolderPlace(self._blobs.root)}
+        rows = RowLocation(self._blobs.rows)
+        places: dict[str, PayloadLocation] = {"database": rows, "files": FolderLocation(self._blobs.root)}
         if self._blobs.objects is not None:
             places[self._blobs.objects.address] = self._blobs.objects
         counts, size, faults, damaged = dict.fromkeys(places, 0), 0, list[str](), dict[str, set[str]]()
@@ -67,9 +67,9 @@ class Verifying:
                         damaged.setdefault(run, set()).add(name)
         for naming in await self._names():
             faults += await self._lost(naming, damaged.get(naming.run, _NOTHING))
-        return Verified(counts, size, tuple(faults))
+        return StoreReport(counts, size, tuple(faults))
 
-    async def _looked_at(self, place: Place, folder: str) -> list[tuple[str, int, str]]:
+    async def _looked_at(self, place: PayloadLocation, folder: str) -> list[tuple[str, int, str]]:
         """Return name, size and fault of each payload in a folder."""
         found: list[tuple[str, int, str]] = []
         for each in await place.listed(folder):

@@ -43,7 +43,7 @@ class Start:
     ended_at: float | None
 
 
-class Replayed(DecisionRefused):
+class StartReplayed(DecisionRefused):
     """A request was sent before under another id, or with the key of a trigger that has been removed."""
 
 
@@ -91,12 +91,12 @@ class Starts:
         kept = locked(connection, standing.kind, standing.name)
         if kept is None or kept.standing != standing:
             # The request was signed with a key that is gone; one that has the name now has another author.
-            raise Replayed("this trigger was removed meanwhile")
+            raise StartReplayed("this trigger was removed meanwhile")
         if (known := _own(connection, start, standing)) is not None:
             return known, False
         named = {"kind_": standing.kind, "name_": standing.name}
         if connection.execute(_SIGNED, {**named, "signature_": signature}).first() is not None:
-            raise Replayed("this request was sent before under another id; sign each request anew")
+            raise StartReplayed("this request was sent before under another id; sign each request anew")
         most = 0 if standing.door is None else standing.door.per_minute
         lately = connection.execute(_LATELY, {**named, "since_": self._clock() - _MINUTE_S}).scalar_one()
         if lately >= most:

@@ -116,7 +116,7 @@ def locked(connection: Connection, kind: Kind, name: str) -> KeptTask | None:
     return None if row is None else _read(row)
 
 
-class _Kept(Frozen):
+class _StoredTask(Frozen):
     """Read what is stored without the checks of what comes from outside."""
 
     standing: StandingTask
@@ -129,4 +129,4 @@ def _found(connection: Connection, kind: Kind, name: str) -> KeptTask | None:
 
 def _read(row: object) -> KeptTask:
     body, paused, added_at = (getattr(row, name) for name in ("body", "paused", "added_at"))
-    return KeptTask(_Kept.model_validate({"standing": body}).standing, paused, added_at)
+    return KeptTask(_StoredTask.model_validate({"standing": body}).standing, paused, added_at)

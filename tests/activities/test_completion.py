@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, open_http
-from activities.model.completion import Post, RequestRefused, complete, written
+from activities.model.completion import HttpPost, RequestRefused, complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 from tests.requirements import promise
@@ -26,7 +26,7 @@ async def asked(reply, timeout=10, key="none"):
             api_key=key, base_url=model.base_url, max_retries=0, timeout=httpx2.Timeout(timeout)
         ) as client,
     ):
-        return await complete(client, Post(written(REQUEST)))
+        return await complete(client, HttpPost(written(REQUEST)))
 
 
 @promise("models:budget-usage")
@@ -237,7 +237,7 @@ async def raw_endpoint(head, part, pause_s=0.0):
 async def test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status(status, length):
     async with raw_endpoint(HEAD % (status, length), ENDLESS) as (client, written_bytes):
         with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, Post(written(REQUEST)))
+            await complete(client, HttpPost(written(REQUEST)))
     assert f"more than {ANSWER_BYTES} bytes" in str(caught.value)
     assert caught.value.facts["unbilled"] is False
     # What the sockets hold is on its way already.
@@ -249,7 +249,7 @@ async def test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status(
 async def test_an_answer_that_drips_is_given_up_although_it_never_falls_silent(status):
     async with raw_endpoint(HEAD % (status, b""), b" ", pause_s=0.05) as (client, written_bytes):
         with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, Post(written(REQUEST)), within_s=1)
+            await complete(client, HttpPost(written(REQUEST)), within_s=1)
     assert "has not answered within 1 s" in str(caught.value)
     assert caught.value.facts["unbilled"] is False
     assert len(written_bytes) > 1
@@ -289,7 +289,7 @@ async def bounded(reply, **options):
         ScriptedModel([reply]) as model,
         openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0, http_client=open_http()) as client,
     ):
-        return await complete(client, Post(written(REQUEST | options)))
+        return await complete(client, HttpPost(written(REQUEST | options)))
 
 
 @promise("models:bodies")

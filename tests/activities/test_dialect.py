@@ -9,9 +9,9 @@ import pytest
 from activities.endpoints.client import ModelClient
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
-from activities.model.completion import Post, complete, written
+from activities.model.completion import HttpPost, complete, written
 from activities.model.learned import HELD_S, LearnedDialects
-from activities.model.message import Beside, grown, in_one_form
+from activities.model.message import MessageExtras, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
 from activities.model.output import value_in
 from activities.model.request import messages_of
@@ -208,7 +208,7 @@ def test_what_stands_beside_is_kept_apart_and_never_overwrites_what_is_ours():
         "content": None,
         "tool_calls": [{"id": "b", "type": "function", "function": {"name": "g", "arguments": "[]"}}],
     }
-    hostile = Beside(
+    hostile = MessageExtras(
         {"role": "user", "content": "x", "tool_calls": [], "reasoning": "r"},
         ({"id": "z", "function": {}, "e": 1},),
         ({"name": "z", "arguments": "z"},),
@@ -226,7 +226,7 @@ async def test_it_is_sealed_bounded_weighed_and_given_to_its_own_model_only(open
     async with opened() as (arguments, records, transcripts):
         opaque = Opaque(records, transcripts)
         run = "task-1/run"
-        kept = await opaque.keep(run, target(), Beside({"reasoning_content": "secretive thoughts"}))
+        kept = await opaque.keep(run, target(), MessageExtras({"reasoning_content": "secretive thoughts"}))
         item = {"kind": "said", "text": "t", "calls": [], **kept}
         assert "secretive" not in json.dumps(item)
         sent = {**item, FIELD: {**kept[FIELD], SENT: True}}
@@ -238,11 +238,11 @@ async def test_it_is_sealed_bounded_weighed_and_given_to_its_own_model_only(open
         assert messages_of([item], "system") == [{"role": "assistant", "content": "t"}]
         assert await opaque.of(run, target(where="http://b/v1"), [item]) == {}
         assert await opaque.of(run, target("other"), [item]) == {}
-        large = Beside({"reasoning": "x" * MOST_BYTES})
+        large = MessageExtras({"reasoning": "x" * MOST_BYTES})
         assert FIELD not in await opaque.keep(run, target(), large)
-        leaking = Beside({"reasoning": "it is known-secret-value"})
+        leaking = MessageExtras({"reasoning": "it is known-secret-value"})
         assert await opaque.keep(run, target(), leaking) == {"opaque_dropped": "it holds a known secret"}
-        assert await opaque.keep(run, target(), Beside({"reasoning": "\ud83d"})) == {
+        assert await opaque.keep(run, target(), MessageExtras({"reasoning": "\ud83d"})) == {
             "opaque_dropped": "it cannot be sent as it came"
         }
         assert maker(target()) != maker(target("other"))
@@ -337,7 +337,7 @@ async def streamed(*deltas, end="tool_calls", tail=""):
         ScriptedModel([reply]) as model,
         openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0) as client,
     ):
-        return await complete(client, Post(written({"model": "m", **STREAMED})), say=lambda _: None)
+        return await complete(client, HttpPost(written({"model": "m", **STREAMED})), say=lambda _: None)
 
 
 @promise("models:parallel-streams")

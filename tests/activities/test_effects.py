@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.tools import effects
-from activities.tools.effects import Effects
+from activities.tools.effects import EffectIntents
 from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
 from store.effects.types import Intent
@@ -53,7 +53,7 @@ async def test_an_outcome_that_comes_after_a_persons_word_is_an_event_and_change
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ann says so")
             return answer
 
-        await ActivityEnvironment().run(sent, Effects(records), intent_of(1), call)
+        await ActivityEnvironment().run(sent, EffectIntents(records), intent_of(1), call)
 
         row = await store.effects.get("w/r/1")
         assert (row.state, row.outcome) == (EffectState.NOT_SENT, "ann says so")
@@ -71,7 +71,7 @@ async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workfl
             await before_send()
             raise AssertionError("sent twice")
 
-        result = await ActivityEnvironment().run(sent, Effects(records), intent_of(120), call)
+        result = await ActivityEnvironment().run(sent, EffectIntents(records), intent_of(120), call)
 
         assert result.error_type == "OutcomeUnknown"
         assert 100 < result.settle_in_s <= 120
@@ -90,7 +90,7 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
 
         # The wait of some seconds past the lease is the same, only shorter.
         monkeypatch.setattr(effects, "_patience_s", lambda _: 0)
-        sender = Effects(records)
+        sender = EffectIntents(records)
         try:
             result = await ActivityEnvironment().run(sent, sender, intent_of(2), call)
         finally:

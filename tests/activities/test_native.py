@@ -14,7 +14,7 @@ from activities.endpoints.endpoints import Target
 from activities.model.completion import ContextTooLong, RequestRefused, complete
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from activities.model.native.writing import native
 from activities.model.opaque import with_beside
 from activities.model.probing import probe
@@ -67,7 +67,7 @@ async def answered(api, says, *, streams=False, **more):
 
 def given_back(completion):
     """The message as a later request has it, after it was kept as JSON."""
-    kept = Beside.read(json.loads(json.dumps(completion.beside.plain())))
+    kept = MessageExtras.read(json.loads(json.dumps(completion.beside.plain())))
     return with_beside(json.loads(json.dumps(completion.message)), kept)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from activities.endpoints.endpoints import Target
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from activities.model.output import WantedOutput
 from activities.model.request import request_for
 from activities.model.transcript import Transcript
@@ -92,7 +92,7 @@ def test_what_stands_beside_the_messages_of_another_model_takes_no_room_of_a_fal
     items = ({"kind": "task", "text": "t"}, said, {"kind": "answer", "call_id": "c1", "text": answer})
     transcript = Transcript("", ()).with_items(items)
     options = {"target": TARGET, "cap_tokens": 6000, "way": "functions", "offered": {}}
-    options["beside"] = {"r1": Beside({"reasoning": "x" * 60_000})} if is_own else {}
+    options["beside"] = {"r1": MessageExtras({"reasoning": "x" * 60_000})} if is_own else {}
     request, _ = request_for(AskModel(model="m", context=""), transcript, build([], [], {}), SETTINGS, **options)
     shown = next(message["content"] for message in request["messages"] if message["role"] == "tool")
     # Where it is sent, it does have to have room.

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, STREAM_BYTES, open_http
-from activities.model.completion import Post, complete, written
+from activities.model.completion import HttpPost, complete, written
 from activities.model.streaming import MOST_LINES, STREAMED
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
@@ -34,9 +34,9 @@ async def client_of(address):
 async def asked(reply, *, streamed, said=None):
     async with ScriptedModel([reply]) as model, client_of(model.base_url) as client:
         if not streamed:
-            return await complete(client, Post(written(REQUEST)))
+            return await complete(client, HttpPost(written(REQUEST)))
         told = [] if said is None else said
-        return await complete(client, Post(written({**REQUEST, **STREAMED})), say=told.append)
+        return await complete(client, HttpPost(written({**REQUEST, **STREAMED})), say=told.append)
 
 
 def bare(completion):
@@ -240,7 +240,7 @@ async def test_a_refusal_is_the_same_with_a_stream_as_without(reply):
 async def test_a_connection_that_nobody_takes_is_proven_unsent():
     async with client_of("http://127.0.0.1:9/v1") as client:
         with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, Post(written({**REQUEST, **STREAMED})), say=[].append)
+            await complete(client, HttpPost(written({**REQUEST, **STREAMED})), say=[].append)
     assert caught.value.facts["unbilled"] is True
 
 
@@ -300,7 +300,7 @@ async def raw_endpoint(head, part, pause_s=0.0):
 async def test_a_stream_without_end_is_not_read_to_its_end(status, part, most):
     async with raw_endpoint(HEAD % status, part) as (client, _, sizes):
         with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, Post(written({**REQUEST, **STREAMED})), say=[].append)
+            await complete(client, HttpPost(written({**REQUEST, **STREAMED})), say=[].append)
     assert f"more than {most} " in str(caught.value)
     assert caught.value.facts["unbilled"] is False
     assert sum(sizes) < 2 * max(most, ANSWER_BYTES) + 32 * 1024 * 1024
@@ -311,7 +311,7 @@ async def test_a_stream_that_drips_is_given_up_although_it_never_falls_silent():
     said = []
     async with raw_endpoint(HEAD % b"200 OK", chunk({"content": "x "}).encode(), 0.05) as (client, _, _sizes):
         with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, Post(written({**REQUEST, **STREAMED})), within_s=1, say=said.append)
+            await complete(client, HttpPost(written({**REQUEST, **STREAMED})), within_s=1, say=said.append)
     assert "has not answered within 1 s" in str(caught.value)
     assert len(said) > 1
 
@@ -320,7 +320,7 @@ async def test_a_stream_that_drips_is_given_up_although_it_never_falls_silent():
 async def test_the_endpoint_is_told_that_a_stream_is_accepted():
     async with raw_endpoint(HEAD % b"200 OK", b"x" * 65_536) as (client, requests, _):
         with pytest.raises(ModelUnavailable):
-            await complete(client, Post(written({**REQUEST, **STREAMED})), say=[].append)
+            await complete(client, HttpPost(written({**REQUEST, **STREAMED})), say=[].append)
     head = requests[0].decode().lower()
     assert "accept: text/event-stream" in head
     assert "accept-encoding: identity" in head
@@ -330,7 +330,7 @@ async def test_the_endpoint_is_told_that_a_stream_is_accepted():
 async def test_an_answer_counts_when_it_is_done_though_the_connection_stays_open():
     part = chunk({"content": "hello"}, finish_reason="stop") + "data: [DONE]\n\n"
     async with raw_endpoint(HEAD % b"200 OK", part.encode(), 0.5) as (client, _, _sizes):
-        completion = await complete(client, Post(written({**REQUEST, **STREAMED})), say=[].append)
+        completion = await complete(client, HttpPost(written({**REQUEST, **STREAMED})), say=[].append)
     assert completion.message["content"] == "hello"
 
 

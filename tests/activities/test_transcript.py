@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from activities.model.request import messages_of
-from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts, said_by
+from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Transcript, Transcripts, Utterance, said_by
 from backstay.canonical import canonical
 from backstay.digests.told import read_told
 from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim, weigh
 from tests.requirements import promise
 from toolbox.catalog.catalog import Catalog
-from toolbox.catalog.index import Index
+from toolbox.catalog.index import ToolIndex
 
 RUN = "workflow/run"
 
@@ -164,7 +164,7 @@ async def test_short_answers_of_a_plan_are_told_with_it_and_stay_the_words_of_th
             transcript,
             append,
             items,
-            Catalog(version="v", definitions={}, by_function={}, problems=[], unavailable={}, index=Index([])),
+            Catalog(version="v", definitions={}, by_function={}, problems=[], unavailable={}, index=ToolIndex([])),
         )
         assert [record.ref for record in said] == [short, None]
         assert "desk.look" in said[0].code
@@ -217,10 +217,12 @@ async def test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_too
     async with opened() as (_, records, transcripts):
         store = records.store
         first = [{"kind": "system", "text": "old"}, {"kind": "task", "text": "t"}, {"kind": "tools", "tools": ["a.b"]}]
-        transcript = await transcripts.load(RUN, await transcripts.begin(RUN, first, [Said("task", None, "t")]))
+        transcript = await transcripts.load(RUN, await transcripts.begin(RUN, first, [Utterance("task", None, "t")]))
         for number in range(MOST_PIECES):
             said = {"kind": "said", "text": f"step {number}", "tools_called": ["a.b"]}
-            transcript = await transcripts.extend(RUN, transcript.with_items([said], [Said("model", None, "s")]), [])
+            transcript = await transcripts.extend(
+                RUN, transcript.with_items([said], [Utterance("model", None, "s")]), []
+            )
         assert transcript.pieces == MOST_PIECES + 1
         new = [{"kind": "system", "text": "new"}, {"kind": "task", "text": "more"}]
         shown = {}
@@ -228,13 +230,13 @@ async def test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_too
             await store.blobs.of(follower).follow(RUN)
             older = transcript if name == "one piece" else replace(transcript, pieces=1)
             transcripts.recent[follower, transcript.ref] = older
-            ref = await transcripts.follow(follower, transcript.ref, new, [Said("task", None, "more")])
+            ref = await transcripts.follow(follower, transcript.ref, new, [Utterance("task", None, "more")])
             shown[name] = await Transcripts(records).load(follower, ref)
         for found in shown.values():
             assert found.items == shown["read"].items
             assert found.visible() == ["a.b"]
             assert [item["text"] for item in (*found.items[:2], found.items[-1])] == ["new", "t", "more"]
         assert shown["one piece"].pieces == 1
-        assert shown["one piece"].said == (Said("task", None, "more"),)
+        assert shown["one piece"].said == (Utterance("task", None, "more"),)
         before = await store.blobs.of("workflow/third").get_json(shown["one piece"].before)
         assert [tuple(said) for said in before["said"]] == list(transcript.said)

@@ -9,7 +9,7 @@ from backstay.errors import PolicyInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy, rule, rule_on_repeat
 from backstay.policies.ruling import rule_on_change
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
 from tests.requirements import promise
@@ -79,8 +79,8 @@ def test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line
         assert ruled(arguments=arguments, lines=[line(), exactly(arguments)]).verdict == "ask"
     strict = {"provenance": "strict"}
     assert ruled(strict, lines=[line()]).verdict == "ask"
-    assert ruled(strict, lines=[line()], sources=Sources(foreign=("/to",))).verdict == "ask"
-    assert ruled(strict, lines=[line()], sources=Sources(by={"": (("task",),)})).verdict == "allow"
+    assert ruled(strict, lines=[line()], sources=ArgumentSources(foreign=("/to",))).verdict == "ask"
+    assert ruled(strict, lines=[line()], sources=ArgumentSources(by={"": (("task",),)})).verdict == "allow"
     allowed = ruled(lines=[line()])
     assert rule_on_repeat(Policy(), allowed, "effect 1").verdict == "ask"
     assert rule_on_change(allowed, SEND.name).verdict == "ask"

@@ -5,7 +5,7 @@ import pytest
 from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision, RequestedCall, RequestKind
 from backstay.approvals.decided_words import decided_words
-from backstay.approvals.notice import Decision
+from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.approvals.voting import said_of_plan, voted
 from tests.requirements import promise
@@ -41,7 +41,7 @@ def told(request, *decisions):
     for at, said in enumerate(decisions):
         approval = deciding.admit({"request_id": "r1", "by": "ana", **said})
         request = voted(request, approval, approval.calls or {}, (), str(at)).request
-    return Decision.of(request, approval, (), verified=False, again=deciding.asks_again(request, approval))
+    return DecisionNotice.of(request, approval, (), verified=False, again=deciding.asks_again(request, approval))
 
 
 @promise("approvals:told-whole")

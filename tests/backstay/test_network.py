@@ -8,7 +8,7 @@ from backstay.policies.accepted import AcceptedLine
 from backstay.policies.network import site
 from backstay.policies.policy import Policy, rule
 from backstay.task.event import call_drafts
-from backstay.tools.execution import JailUse, Reached
+from backstay.tools.execution import HostTraffic, JailUse
 from backstay.tools.tool import Safety, Tool, ToolResult
 from tests.requirements import promise
 
@@ -97,7 +97,7 @@ def test_a_name_is_read_with_its_port_and_a_list_of_others_is_refused():
 
 @promise("workspaces:network-told")
 def test_what_was_reached_is_an_event_with_host_port_and_bytes_and_nothing_else():
-    reached = Reached(host="example.org", port=443, connections=2, sent=1200, received=88000)
+    reached = HostTraffic(host="example.org", port=443, connections=2, sent=1200, received=88000)
     result = ToolResult(success=True, used=JailUse(cpu_s=1, output_bytes=5, reached=(reached,), refused=3))
     called, told = call_drafts("shell.run", {"command": "make"}, result, effect=1, sources=None, step=2)
     assert told.name == "network.reached"

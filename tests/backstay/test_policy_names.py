@@ -1,14 +1,14 @@
 import pytest
 
-from backstay.policies.names import Offered, findings, twins
+from backstay.policies.names import ProviderTools, findings, twins
 from backstay.policies.policy import Policy, forbids
 from backstay.tools.tool import Tool
 from tests.requirements import promise
 
 OFFERED = {
-    "crm": Offered(tools=frozenset({"delete", "search", "get_customer"})),
-    "mail": Offered(tools=frozenset({"send_email"})),
-    "down": Offered(unread="down is not available: connection refused"),
+    "crm": ProviderTools(tools=frozenset({"delete", "search", "get_customer"})),
+    "mail": ProviderTools(tools=frozenset({"send_email"})),
+    "down": ProviderTools(unread="down is not available: connection refused"),
 }
 
 

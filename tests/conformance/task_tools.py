@@ -15,10 +15,10 @@ from mcp import types
 from starlette.middleware import Middleware
 from starlette.requests import Request
 
-from gateways.engine_mcp.limits import Limits
-from gateways.engine_mcp.server import Call, ServedTool, TaskServer
+from gateways.engine_mcp.limits import CallerLimits
+from gateways.engine_mcp.server import ServedTool, TaskServer, ToolRequest
 from gateways.engine_mcp.serving import caller_of, http_app
-from gateways.engine_mcp.tasks import Begun, ServedTask, UnknownTask
+from gateways.engine_mcp.tasks import ServedTask, TaskStart, UnknownTask
 from gateways.mcp_serving import answered
 from gateways.web.guard import Guard
 
@@ -69,10 +69,10 @@ class Works:
     def __init__(self) -> None:
         self._works: dict[str, Work] = {}
 
-    def begin(self, tool: str, lasts_s: float, words: str, *asks: str) -> Begun:
+    def begin(self, tool: str, lasts_s: float, words: str, *asks: str) -> TaskStart:
         name = str(uuid.uuid4())
         self._works[name] = Work(tool, lasts_s, words, frozenset(asks))
-        return Begun(name, wait_s=30)
+        return TaskStart(name, wait_s=30)
 
     async def look(self, caller: str, task: str) -> ServedTask:
         return self._found(task).served(task)
@@ -101,25 +101,25 @@ class Fixtures:
     def __init__(self, works: Works) -> None:
         self._works = works
 
-    async def greet(self, call: Call) -> types.CallToolResult:
+    async def greet(self, call: ToolRequest) -> types.CallToolResult:
         return text(f"Hello, {call.arguments.get('name')}!")
 
-    async def slow_compute(self, call: Call) -> Begun:
+    async def slow_compute(self, call: ToolRequest) -> TaskStart:
         return self._works.begin("slow_compute", float(call.arguments.get("seconds", 0)), "computed")
 
-    async def failing_job(self, call: Call) -> Begun:
+    async def failing_job(self, call: ToolRequest) -> TaskStart:
         return self._works.begin("failing_job", 1, "it did not work")
 
-    async def protocol_error_job(self, call: Call) -> Begun:
+    async def protocol_error_job(self, call: ToolRequest) -> TaskStart:
         return self._works.begin("protocol_error_job", 0.2, "")
 
-    async def confirm_delete(self, call: Call) -> Begun:
+    async def confirm_delete(self, call: ToolRequest) -> TaskStart:
         return self._works.begin("confirm_delete", 0, "deleted", "sure")
 
-    async def multi_input(self, call: Call) -> Begun:
+    async def multi_input(self, call: ToolRequest) -> TaskStart:
         return self._works.begin("multi_input", 0, "done", "first", "second")
 
-    async def test_tool_with_task(self, call: Call) -> types.InputRequiredResult | Begun:
+    async def test_tool_with_task(self, call: ToolRequest) -> types.InputRequiredResult | TaskStart:
         named = (call.answers.get("user_name") or {}).get("content") or {}
         if "name" not in named:
             return types.InputRequiredResult.model_validate({"inputRequests": {"user_name": ASKED}}, by_name=False)
@@ -147,7 +147,7 @@ async def anybody(request: Request) -> str:
 async def main() -> None:
     works = Works()
     served = TaskServer(
-        tools(works), works, name="fixtures", instructions="", caller=caller_of, limits=Limits(most_starts=1000)
+        tools(works), works, name="fixtures", instructions="", caller=caller_of, limits=CallerLimits(most_starts=1000)
     )
     app = http_app(served.server(), "/mcp", anybody, Middleware(Guard, url=None))
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical"))

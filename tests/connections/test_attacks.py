@@ -29,7 +29,7 @@ from tests.requirements import promise
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.configuration.load import load
 from toolbox.mcp.authorization import Authorization
-from toolbox.oauth.connections import Connections
+from toolbox.oauth.connections import OAuthConnections
 
 ANA, BO = "ana@example.com", "bo@example.com"
 BACK = "https://page.example.com/connections/{}/callback"
@@ -94,7 +94,7 @@ class Case:
     notes: object
     evil: Issuer
     lures: object
-    connections: Connections
+    connections: OAuthConnections
     store: object
     authority: object
 
@@ -130,7 +130,7 @@ async def both(authority, tmp_path_factory):
     ):
         entries = {name: {"url": server.url, "auth": {}} for name, server in (("notes", notes), ("lures", lures))}
         servers = {name: ServerEntry.model_validate(entry) for name, entry in entries.items()}
-        connections = Connections(servers, store.connections)
+        connections = OAuthConnections(servers, store.connections)
         yield Case(issuer, notes, evil, lures, connections, store, authority)
         await connections.close()
 
@@ -324,7 +324,7 @@ async def a_token_for_the_server_of_before(case):
     await case.connections.finish(ANA, "notes", await case.left())
     for changed in ({"url": case.lures.url}, {"auth": {"issuer": case.evil.url}}):
         entry = {"url": case.notes.url, "auth": {}} | changed
-        now = Connections({"notes": ServerEntry.model_validate(entry)}, case.store.connections)
+        now = OAuthConnections({"notes": ServerEntry.model_validate(entry)}, case.store.connections)
         assert await now.usable(ANA, "notes") is None
         assert [each.state for each in await now.of_user(ANA)] == ["ended"]
         await now.close()

@@ -8,7 +8,7 @@ from tests.cli.commands import bare, forked
 from tests.connections.issuer import go_to, offered
 from tests.requirements import promise
 from toolbox.configuration.load import load
-from toolbox.oauth.connections import Connections
+from toolbox.oauth.connections import OAuthConnections
 
 ANA, PAGE = "ana@example.com", "https://page.example.com"
 
@@ -20,7 +20,7 @@ async def test_an_operator_gets_a_link_sees_who_is_signed_in_and_ends_it(authori
         file.write_text(json.dumps({"mcpServers": {"notes": {"url": notes.url, "auth": {}}}}), encoding="utf-8")
         async with open_store(database_url=None, home=home, encryption_keys=[]) as store:
             place = ConnectionPlace(store.connections)
-            connections = Connections(load(file, {})[0].servers, place.store)
+            connections = OAuthConnections(load(file, {})[0].servers, place.store)
             back = await go_to((await connections.begin(ANA, "notes", f"{PAGE}/back")).url, authority)
             await connections.finish(ANA, "notes", back)
             await connections.close()

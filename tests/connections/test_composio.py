@@ -21,7 +21,7 @@ from tests.requirements import promise
 from tests.web.pages import KEY as APPROVER
 from tests.web.pages import behind_a_proxy, served_page
 from toolbox.configuration.load import load
-from toolbox.oauth.connections import Connections
+from toolbox.oauth.connections import OAuthConnections
 from toolbox.providers.provider import Caller
 from toolbox.toolbox import open_toolbox
 
@@ -108,7 +108,7 @@ async def opened(found, authority, folder):
     file.write_text(json.dumps({"mcpServers": {"gmail": entry_of(found)}}), encoding="utf-8")
     environment = {"COMPOSIO_API_KEY": KEY}
     async with open_store(database_url=None, home=folder, encryption_keys=[]) as store:
-        connections = Connections(load(file, environment)[0].servers, store.connections)
+        connections = OAuthConnections(load(file, environment)[0].servers, store.connections)
         place = ConnectionPlace(store.connections)
         made = open_toolbox(file, environment=environment, home=folder / "home", connections=place)
         async with made as toolbox:

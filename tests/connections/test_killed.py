@@ -21,7 +21,7 @@ from tests.nursery.nursery import worker_environment
 from tests.requirements import promise
 from tests.web.pages import KEY, behind_a_proxy, listed, served_page
 from toolbox.configuration.load import load
-from toolbox.own_servers.registry import OwnServers
+from toolbox.own_servers.registry import UserServerRegistry
 
 
 @promise("connections:parked")
@@ -82,7 +82,7 @@ async def test_a_call_of_a_users_own_server_is_made_once_when_its_worker_is_kill
         first = await nursery.worker(environment, tmp_path / "first.log")
         await first.ready()
         async with open_store(database_url=None, home=home, encryption_keys=[]) as store:
-            registry = OwnServers(load(file, {})[0].users_servers, store.own_servers)
+            registry = UserServerRegistry(load(file, {})[0].users_servers, store.own_servers)
             added = await registry.add(ANA, "crm", found.url, {"X-Key": CRM_KEY})
             writing = [Reply(calls=[(f"{added.provider}__write", {"text": text})]) for text in ("lost", "removed")]
             workflow_id = f"task-{uuid.uuid4()}"

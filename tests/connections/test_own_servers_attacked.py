@@ -17,7 +17,7 @@ from tests.connections.issuer import secure
 from tests.connections.test_own_servers_reached import ANA, FAR, kept
 from tests.requirements import promise
 from toolbox.own_servers.providers import OwnProviders
-from toolbox.providers.provider import Call
+from toolbox.providers.provider import ProviderCall
 
 PASSWORD, COOKIE, TOKEN, QUERY = (
     "violet-harbour-lantern",
@@ -86,7 +86,7 @@ async def provider_of(registry, user=ANA):
 async def said_by(provider, tool, arguments):
     """Return all that a call brings, also as an error."""
     try:
-        return repr(await provider.call(Call(tool=tool, arguments=arguments, deadline_s=20)))
+        return repr(await provider.call(ProviderCall(tool=tool, arguments=arguments, deadline_s=20)))
     except BackstayError as error:
         return repr(error)
 

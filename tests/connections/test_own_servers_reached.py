@@ -25,7 +25,7 @@ from tests.requirements import promise
 from toolbox.configuration.load import load
 from toolbox.configuration.users_servers import UsersServers
 from toolbox.own_servers.providers import OwnProviders
-from toolbox.own_servers.registry import OwnServers
+from toolbox.own_servers.registry import UserServerRegistry
 from toolbox.providers.provider import Caller
 from toolbox.toolbox import open_toolbox
 
@@ -54,7 +54,10 @@ class Names(Internet):
 async def kept(folder, *hosts, url=None, most=5, internet=None, keys=()):
     """Open what keeps servers of users, as one process has it."""
     async with open_store(database_url=url, home=folder, encryption_keys=list(keys)) as store:
-        yield OwnServers(UsersServers(hosts=list(hosts) or ["*"], most=most), store.own_servers, internet), store
+        yield (
+            UserServerRegistry(UsersServers(hosts=list(hosts) or ["*"], most=most), store.own_servers, internet),
+            store,
+        )
 
 
 async def tools_of(registry, user=ANA):

@@ -13,7 +13,7 @@ from store.opening import open_store
 from tests.connections.issuer import Issuer, go_to, offered
 from tests.requirements import promise
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.oauth.connections import Connections
+from toolbox.oauth.connections import OAuthConnections
 
 ANA, BO = "ana@example.com", "bo@example.com"
 BACK = "https://page.example.com/connections/notes/callback"
@@ -24,7 +24,7 @@ async def opened(folder, notes, url=None, **auth):
     """Open what signs people in, as one worker has it."""
     servers = {"notes": ServerEntry.model_validate({"url": notes.url, "auth": auth})}
     async with open_store(database_url=url, home=folder, encryption_keys=[]) as store:
-        connections = Connections(servers, store.connections)
+        connections = OAuthConnections(servers, store.connections)
         yield connections
         await connections.close()
 
@@ -60,7 +60,7 @@ async def test_no_token_stands_in_the_database_as_it_is(authority, tmp_path, key
     async with offered(authority) as (issuer, notes):
         servers = {"notes": ServerEntry.model_validate({"url": notes.url, "auth": {}})}
         async with open_store(database_url=None, home=tmp_path, encryption_keys=keys) as store:
-            connections = Connections(servers, store.connections)
+            connections = OAuthConnections(servers, store.connections)
             await sign_in(connections, authority, issuer)
             await connections.begin(ANA, "notes", BACK)
             await connections.close()

@@ -16,7 +16,7 @@ from backstay.tools.connection import ConnectionPlace
 from store.opening import open_store
 from tests.connections.issuer import Issuer, go_to, offered
 from tests.requirements import promise
-from toolbox.oauth.connections import Connections
+from toolbox.oauth.connections import OAuthConnections
 from toolbox.providers.provider import Caller
 from toolbox.toolbox import open_toolbox
 
@@ -74,7 +74,7 @@ async def opened(authority, folder, workers, issuer=None):
             toolbox = await stack.enter_async_context(made)
             servers = toolbox._configuration.servers
             office = office or Office(issuer, notes, authority, store)
-            connections = Connections(servers, store.connections)
+            connections = OAuthConnections(servers, store.connections)
             stack.push_async_callback(connections.close)
             office.workers.append(Worker(toolbox, connections))
         yield office

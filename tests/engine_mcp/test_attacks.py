@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from mcp import types
 
-from gateways.engine_mcp.limits import Limits, TooMany
+from gateways.engine_mcp.limits import CallerLimits, TooMany
 from gateways.engine_mcp.subscriptions import Subscriptions
 from gateways.engine_mcp.tasks import ServedTask
 from gateways.links import link_for, open_seals
@@ -313,7 +313,7 @@ def test_the_documentation_has_a_line_for_every_attack():
 @promise("clients:mcp-attacks")
 def test_starts_are_counted_by_the_minute_for_each_caller():
     now = [0.0]
-    limits = Limits(lambda: now[0], most_starts=2)
+    limits = CallerLimits(lambda: now[0], most_starts=2)
     for caller in (ANA, BO):
         limits.start(caller)
         limits.start(caller)
@@ -340,7 +340,7 @@ class Told:
 async def test_a_stream_ends_when_its_time_is_over_however_long_the_task_goes_on():
     runs, asked = _Endless(), types.SubscriptionFilter.model_validate({"taskIds": ["a"], "toolsListChanged": True})
     told = Told(types.ClientCapabilities(extensions={EXTENSION: {}}))
-    served = Subscriptions(runs, lambda _: ANA, Limits(), listen_s=0.05)
+    served = Subscriptions(runs, lambda _: ANA, CallerLimits(), listen_s=0.05)
     async with asyncio.timeout(30):
         await served.listen(told, types.SubscriptionsListenRequestParams(notifications=asked))
     assert told.told == ["notifications/subscriptions/acknowledged", "notifications/tasks"]

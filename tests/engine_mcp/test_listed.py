@@ -5,7 +5,7 @@ import re
 import tomllib
 
 from backstay.settings import Settings
-from gateways.engine_mcp.tools import TOLD, StartRun
+from gateways.engine_mcp.tools import TOLD, StartRunArguments
 from gateways.terminal.app import TABLE
 from tests.docs.blocks import names, table
 from tests.engine import ROOT
@@ -55,4 +55,4 @@ def test_the_documentation_names_every_tool_and_every_field_of_a_start():
     text = (ROOT / "docs/engine-mcp.md").read_text(encoding="utf-8")
     fields = text.partition("`start_run` takes these")[2].partition("\n\n|")[2].partition("\n\n")[0]
     known = [name for line in fields.splitlines()[2:] for name in names(line.split("|")[0] or line.split("|")[1])]
-    assert set(known) == set(StartRun.model_fields)
+    assert set(known) == set(StartRunArguments.model_fields)

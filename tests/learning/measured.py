@@ -8,7 +8,7 @@ from backstay.canonical import digest_of
 from backstay.policies.learning.case import Case
 from backstay.policies.policy import Policy, rule
 from backstay.policies.rule import Rule
-from backstay.provenance.source import Sources, source_of
+from backstay.provenance.source import ArgumentSources, source_of
 from backstay.tools.tool import Safety, Tool
 from tests.learning.office import Ask, Said
 
@@ -49,7 +49,9 @@ def lets(rules: Sequence[Rule], ask: Ask, today: str = TODAY) -> bool:
     """Return whether a policy with these lines lets a call go unasked."""
     tool = Tool(name=ask.tool, definition="d1", safety=Safety.WRITE_SAFE)
     policy = Policy(allow=tuple(rules))
-    return rule(policy, tool, ask.arguments, sources=Sources(by=dict(ask.sources)), today=today).verdict == "allow"
+    return (
+        rule(policy, tool, ask.arguments, sources=ArgumentSources(by=dict(ask.sources)), today=today).verdict == "allow"
+    )
 
 
 def figures(rules: Sequence[Rule], asks: Iterable[Ask]) -> dict[str, tuple[int, int]]:

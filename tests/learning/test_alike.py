@@ -9,7 +9,7 @@ from backstay.canonical import digest_of
 from backstay.policies.learning.alike import Alike, alike
 from backstay.provenance.source import Source
 from backstay.tools.tool import Safety
-from people.requests.entered import Entered
+from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
 
@@ -47,7 +47,7 @@ def test_alike_are_the_same_places_and_settings_and_no_greater_amounts():
 
 @promise("learning:alike")
 def test_a_decision_names_what_was_shown_and_else_nothing_is_remembered_so():
-    entered = Entered("approve", remember="always", remember_arguments="alike")
+    entered = FormEntry("approve", remember="always", remember_arguments="alike")
     shown = form(PAY)
     said = decision_of(shown, entered)
     assert said["remember_like"] == shown.alike.like != form(PAY | {"amount": 500}).alike.like

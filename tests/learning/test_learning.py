@@ -13,7 +13,7 @@ from backstay.policies.learning.evidence import gather
 from backstay.policies.learning.learning import learn
 from backstay.policies.policy import Policy, rule
 from backstay.policies.rule import Rule
-from backstay.provenance.source import Source, Sources
+from backstay.provenance.source import ArgumentSources, Source
 from backstay.tools.tool import Safety, Tool
 from backstay.yaml_text import read_yaml, written
 from tests.requirements import promise
@@ -49,7 +49,7 @@ def lines(*cases):
 def allows(rules, arguments, tool="mail.send", codes=("task",), today=TODAY):
     """Whether a policy with these lines lets a call go whose arguments all come from one place."""
     facts = Tool(name=tool, definition="d", safety=Safety.WRITE_SAFE)
-    sources = Sources(by={"": (tuple(codes),)})
+    sources = ArgumentSources(by={"": (tuple(codes),)})
     return rule(Policy(allow=tuple(rules)), facts, arguments, sources=sources, today=today).verdict == "allow"
 
 
@@ -266,7 +266,7 @@ def test_an_accepted_line_decides_as_the_proposal_and_overrules_only_the_default
     facts = Tool(name="mail.send", definition="d", safety=Safety.WRITE_SAFE)
 
     def ruled(policy, arguments, codes=("task",)):
-        return rule(Policy.admit(policy), facts, arguments, sources=Sources(by={"": (codes,)}), lines=[line])
+        return rule(Policy.admit(policy), facts, arguments, sources=ArgumentSources(by={"": (codes,)}), lines=[line])
 
     to = mail("a@corp.example")
     assert ruled({}, to).verdict == "allow"

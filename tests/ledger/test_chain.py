@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from backstay.task.ledger.verifying import Expected, verify_run
+from backstay.task.ledger.verifying import ChainAnchor, verify_run
 from tests.ledger.recorded import SIGNER, a_store, chain_of, keys_of, whole
 from tests.requirements import promise
 
 
 def verified(chain, store, head=None, rows=None, *, keys=None):
-    expected = Expected(store=store, pruned=chain.pruned)
+    expected = ChainAnchor(store=store, pruned=chain.pruned)
     return verify_run(head or chain.head, chain.rows if rows is None else rows, keys or keys_of(), expected)
 
 

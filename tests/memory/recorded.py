@@ -7,7 +7,7 @@ from backstay.memory.item import MemoryItem
 from backstay.memory.words import words_of
 from backstay.task.event import Event
 from store.blobs.shown import RECORD
-from store.memory.items import Remembered
+from store.memory.items import NewItem
 from store.runs.recollection import about_text, answer_text, call_text, output_text
 from store.runs.runs import RunRow
 
@@ -55,15 +55,15 @@ def items_of(key, user, run, refs, result, session=None):
         run=key, workflow_id="w", workflow_run_id="r", user_id=user, text=run.task, state="closed", opened_at=NOON,
         opened={}, store="s", result=result,
     )  # fmt: skip
-    found = [Remembered(MemoryItem(**common, n=0, kind="run_metadata", source="task"), words_of(about_text(row)))]
+    found = [NewItem(MemoryItem(**common, n=0, kind="run_metadata", source="task"), words_of(about_text(row)))]
     for n, (call, ref) in enumerate(zip(run.calls, refs, strict=True), 1):
         data = {"tool": call.tool, "arguments": json.loads(call.request)}
         made = {**common, "n": n, "tool": call.tool}
-        found.append(Remembered(MemoryItem(**made, kind="tool_call"), words_of(call_text(data))))
+        found.append(NewItem(MemoryItem(**made, kind="tool_call"), words_of(call_text(data))))
         output = MemoryItem(**made, kind="tool_output", ref=ref, source=call.source)
-        found.append(Remembered(output, words_of(f"{call_text(data)} {output_text(call.output)}")))
+        found.append(NewItem(output, words_of(f"{call_text(data)} {output_text(call.output)}")))
     answer = MemoryItem(**common, n=len(refs) + 1, kind="final_answer")
-    return [*found, Remembered(answer, words_of(answer_text(result)))]
+    return [*found, NewItem(answer, words_of(answer_text(result)))]
 
 
 def record_of_output(output):

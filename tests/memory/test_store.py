@@ -12,7 +12,7 @@ from backstay.errors import RunNotFound, TaskInvalid
 from backstay.memory import words
 from backstay.memory.item import MemoryItem, owner_of
 from backstay.memory.words import asked_words, excerpt, words_of
-from store.memory.items import Remembered
+from store.memory.items import NewItem
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.corpus import QUESTIONS, asked, ordinary
 from tests.memory.recorded import Call, Recorded, ref_of_output, remember, sources
@@ -221,6 +221,6 @@ async def test_an_item_whose_payload_is_gone_is_not_told_and_a_run_that_ends_aga
         await store.blobs.of(output.run).erase([output.ref])
         assert "tool_output" not in {found.item.kind for found in await store.memory.search("ana", "boiler Zwolle")}
         about = MemoryItem(run=output.run, n=0, owner="ana", kind="run_metadata")
-        await store.memory.items.keep(output.run, [Remembered(about, words_of("See to the boiler"))])
+        await store.memory.items.keep(output.run, [NewItem(about, words_of("See to the boiler"))])
         assert [item.n for item in await store.memory.items.of_run("ana", output.run)] == [0]
         assert sources(await store.memory.search("ana", "valve")) == []

@@ -11,7 +11,7 @@ from rich.console import Console
 from starlette.requests import Request
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.client.executions import Execution
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Effect, EffectState
@@ -27,12 +27,12 @@ from gateways.engine_mcp.runs import EngineRuns
 from gateways.links import Seals
 from gateways.mail.mail import _message
 from gateways.slack.drawing.request import request_blocks
-from gateways.slack.drawing.run import Head, step_lines, told
+from gateways.slack.drawing.run import ThreadHead, step_lines, told
 from gateways.terminal.render import ending_lines, event_line, live_panel, request_lines, result_text
 from gateways.terminal.show import fault_of, lines_of
 from gateways.terminal.terminal import Terminal
 from gateways.web.identity import ByLink, Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from gateways.web.runs.showing import is_held, view_of
 from people.requests.posted import PostedRequest
 from people.runs.finding import KnownRun
@@ -147,7 +147,9 @@ def views():
 def page(seen):
     """Return what a person sees of the page."""
     seals = Seals(b"mark")
-    shown = Page(Settings.load(None, approver_key="mark"), None, None, Policy(), identity=ByLink(seals), seals=seals)
+    shown = PageRoutes(
+        Settings.load(None, approver_key="mark"), None, None, Policy(), identity=ByLink(seals), seals=seals
+    )
     request = Request({"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""})
     known = {"found": seen.found, "seen": seen, "held": is_held(seen), "now": 1.96e9, "newest": True, "once": ""}
     answered = shown.render(request, Visitor(by="ana"), "runs/run.html", **known, **view_of(seen))
@@ -167,14 +169,16 @@ def rest(seen):
 def slack(seen):
     """Return what the thread of a run says of it."""
     found, links = seen.found, {"page": "https://page.example/run"}
-    head = Head(workflow_id=found.workflow_id, task=found.text, user_id=found.user_id, links=links, result=seen.result)
+    head = ThreadHead(
+        workflow_id=found.workflow_id, task=found.text, user_id=found.user_id, links=links, result=seen.result
+    )
     said = [
         text_of([block.to_dict() for block in head.blocks()]),
         *step_lines(seen.events, left_out=seen.earlier_events),
     ]
     if seen.result is not None:
         named = {"workflow_id": found.workflow_id, "run_id": found.run_id, "result": seen.result}
-        said.append(told(Notice(id="n", sequence=1, event=Told.ENDED, at="", **named)))
+        said.append(told(Notice(id="n", sequence=1, event=NoticeKind.ENDED, at="", **named)))
     for request in seen.pending:
         posted = PostedRequest(workflow_id=found.workflow_id, request=request)
         said.append(text_of([block.to_dict() for block in request_blocks(posted)]))
@@ -212,7 +216,8 @@ def mail(seen):
     named = {"workflow_id": seen.found.workflow_id, "run_id": seen.found.run_id, "user_id": seen.found.user_id}
     named |= {"task": seen.found.text, "links": {"page": "https://page.example/"}}
     asked = [
-        Notice(id="n", sequence=1, event=Told.ASKED, at="", request=each.plain(), **named) for each in seen.pending
+        Notice(id="n", sequence=1, event=NoticeKind.ASKED, at="", request=each.plain(), **named)
+        for each in seen.pending
     ]
     return "\n".join(_message(notice, "us@x.example", "you@x.example").get_content() for notice in asked)
 

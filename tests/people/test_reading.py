@@ -15,19 +15,19 @@ from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unrea
 from backstay.yaml_text import read_yaml
 from gateways.slack.drawing.request import request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
-from gateways.slack.forms.inputs import Filled
+from gateways.slack.forms.inputs import FormInput
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import read_people
-from gateways.slack.place import Place
+from gateways.slack.place import ModalContext
 from gateways.terminal.asking.form import fields_from
 from gateways.terminal.flags import json_object
 from gateways.terminal.render import request_lines
 from gateways.web.forms import edited_fields, edits_in, entered_in
-from gateways.web.sent import Sent
+from gateways.web.sent import Submission
 from people.decide.deciding import decide
 from people.decide.looking import KnownRequest
 from people.requests.editing import edit_between, edit_in_json, edit_of
-from people.requests.entered import Entered, EntryRefused, entry_name
+from people.requests.entered import EntryRefused, FormEntry, entry_name
 from people.requests.form import DecisionForm, decision_of
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
@@ -36,7 +36,7 @@ from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
 from workflows.view import _Page as page_of
 
-PLACE = Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
+PLACE = ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
 UNSENT = {"shown": ShownRequest(), "once": ("page", "e1")}
 ARGUMENTS = {"to": "kim@x.example", "n": 1, "tags": ["a"]}
 FORM = {
@@ -79,14 +79,14 @@ def read(asked, entered):
 
 
 def on_the_page(asked, edited=None, **fields):
-    sent = Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
+    sent = Submission({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
     form = DecisionForm.of(asked)
     return read(asked, lambda: entered_in(sent, form, () if edited is None else edits_in(sent, {edited: ARGUMENTS})))
 
 
 def in_slack(view, entered, values):
     shown = view.to_dict()
-    return entered(Filled(filled(shown["blocks"], values)))
+    return entered(FormInput(filled(shown["blocks"], values)))
 
 
 def chosen_in_slack(asked, **values):
@@ -174,7 +174,7 @@ def chosen_in_slack(asked, **values):
 def test_what_is_approved_in_part_is_read_alike(asked, page, slack, flags, expected):
     assert on_the_page(asked, verdict="approve", **page) == expected
     assert chosen_in_slack(asked, **slack) == expected
-    assert read(asked, lambda: Entered("approve", **flags)) == expected
+    assert read(asked, lambda: FormEntry("approve", **flags)) == expected
 
 
 @promise("approvals:one-reading")
@@ -202,7 +202,7 @@ def test_the_fields_of_an_answer_are_read_alike(page, slack, flags, expected):
 
     assert on_the_page(asked, verdict="answer", **page) == expected
     assert read(asked, lambda: in_slack(view, lambda given: answer.entered(form, given), slack)) == expected
-    assert read(asked, lambda: Entered("answer", fields=fields_from(form, flags))) == expected
+    assert read(asked, lambda: FormEntry("answer", fields=fields_from(form, flags))) == expected
 
 
 DEFAULTS = {
@@ -233,7 +233,7 @@ def test_a_default_is_sent_as_it_is_and_null_and_an_empty_list_are_something():
         {"field.null": "null", "field.choice": "1"},
     )
 
-    assert decision_of(form, Entered("answer", fields=given))["answer"] == {
+    assert decision_of(form, FormEntry("answer", fields=given))["answer"] == {
         **HELD,
         "null": None,
         "choice": None,
@@ -241,7 +241,7 @@ def test_a_default_is_sent_as_it_is_and_null_and_an_empty_list_are_something():
     }
     assert decision_of(form, in_modal)["answer"] == {**HELD, "null": None, "choice": None}
     assert not any("initial_option" in block["element"] for block in view.to_dict()["blocks"][-1:])
-    assert read(asked, lambda: Entered("answer", fields={("choice",): (-1,), ("empty",): "x", ("null",): "1"})) == {
+    assert read(asked, lambda: FormEntry("answer", fields={("choice",): (-1,), ("empty",): "x", ("null",): "1"})) == {
         "choice": "must be given"
     }
 
@@ -251,7 +251,7 @@ def test_a_text_in_quotes_is_read_by_a_flag_as_at_a_prompt():
     form = DecisionForm.of(request("elicitation", ("answer",), calls=(), schema=FORM))
     for typed, text in {'"one\\ntwo"': "one\ntwo", '"\\"\\""': '""', '""': "", '"a" "b"': '"a" "b"'}.items():
         fields = fields_from(form, ["size=1", f"note={typed}"])
-        assert decision_of(form, Entered("answer", fields=fields))["answer"] == {"size": 1, "note": text}
+        assert decision_of(form, FormEntry("answer", fields=fields))["answer"] == {"size": 1, "note": text}
 
 
 @promise("approvals:one-reading")
@@ -271,7 +271,7 @@ def test_an_answer_as_a_whole_is_sent_as_it_is_where_a_schema_says_what_fits(sch
     refused = {"answer": "it is empty; write something, or reject the question"}
     said = refused if expected is None else {"verdict": "answer", "answer": expected}
 
-    assert read(asked, lambda: Entered("answer", answer=typed)) == said
+    assert read(asked, lambda: FormEntry("answer", answer=typed)) == said
 
 
 ALIKE = {
@@ -289,8 +289,8 @@ ALIKE = {
 def test_two_fields_whose_names_read_alike_have_a_value_and_a_fault_each():
     asked = request("elicitation", ("answer",), calls=(), schema=ALIKE)
     form, view = DecisionForm.of(asked), answer.form(asked, PLACE).to_dict()
-    given = Filled(filled(view["blocks"], {"field0": "1", "field1": "2"}))
-    wrong = Filled(filled(view["blocks"], {"field1": "x", "field2": "y", "field3": "z"}))
+    given = FormInput(filled(view["blocks"], {"field0": "1", "field1": "2"}))
+    wrong = FormInput(filled(view["blocks"], {"field1": "x", "field2": "y", "field3": "z"}))
     inputs = [block["block_id"] for block in view["blocks"] if block["type"] == "input"]
 
     assert faults_of_view(view) == []
@@ -304,7 +304,7 @@ def test_two_fields_whose_names_read_alike_have_a_value_and_a_fault_each():
     assert wrong.errors == dict.fromkeys(["field1", "field2", "field3"], "type a whole number")
     # What has no input of its own is said at the first one, all of it, and nowhere where there is none.
     for inputs, said in ((["only"], {"only": "b: no; c: no"}), ([], {"": "b: no; c: no"})):
-        other = Filled({})
+        other = FormInput({})
         other.refuse({"b": "no", "c": "no"}, inputs)
         assert other.errors == said
 
@@ -351,7 +351,7 @@ def test_a_change_of_a_call_is_read_alike(page, slack, line, expected):
     assert read(asked, lambda: in_slack(view, lambda given: edit.entered(0, ARGUMENTS, given), slack)) == expected
     if line is not None:
         assert (
-            read(asked, lambda: Entered("modify", edits=(edit_in_json(0, ARGUMENTS, line, whole=False),))) == expected
+            read(asked, lambda: FormEntry("modify", edits=(edit_in_json(0, ARGUMENTS, line, whole=False),))) == expected
         )
 
 
@@ -379,10 +379,12 @@ async def test_a_number_that_json_cannot_say_is_refused_before_anything_is_sent(
 def test_what_is_wrong_with_an_entry_is_said_on_one_line_and_of_a_limit_that_a_plan_lacks_too():
     hostile = {"type": "object", "required": ["a"], "properties": {"a": {"enum": ["x\u202e\x1b[2J", "y" * 999]}}}
     asked = request("elicitation", ("answer",), calls=(), schema=hostile)
-    said = read(asked, lambda: Entered("answer", fields={("a",): "z"}))["a"]
+    said = read(asked, lambda: FormEntry("answer", fields={("a",): "z"}))["a"]
 
     assert (said[:42], len(said)) == ("choose from [1] x<U+202E><U+001B>[2J, [2] ", 300)
-    assert read(plan(), lambda: Entered("approve", limits={"pages": "x"})) == {"toggles.limits.pages": "type a number"}
+    assert read(plan(), lambda: FormEntry("approve", limits={"pages": "x"})) == {
+        "toggles.limits.pages": "type a number"
+    }
 
 
 @promise("approvals:one-reading")
@@ -420,7 +422,7 @@ def test_a_decision_that_is_to_be_remembered_is_read_alike():
     assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "never", "arguments": "any"})) == never
     assert on_the_page(asked, verdict="approve", remember="run", remember_arguments="these") == run
     assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "run"})) == run
-    assert read(asked, lambda: verdicts.remembered(Filled({}))) == {"remember": "choose for how long"}
+    assert read(asked, lambda: verdicts.remembered(FormInput({}))) == {"remember": "choose for how long"}
 
 
 @promise("approvals:reads-undone")
@@ -488,7 +490,7 @@ def test_what_is_written_twice_in_different_words_is_refused_at_every_door(tmp_p
     with pytest.raises(DecisionInvalid, match="--field: 'size' is given twice"):
         fields_from(form, ["size=1", "size=2"])
     with pytest.raises(DecisionInvalid, match="verdict: sent twice"):
-        entered_in(Sent({"verdict": ("reject", "approve")}), form)
+        entered_in(Submission({"verdict": ("reject", "approve")}), form)
     for name, text in {
         "policy.yaml": "deny: [a.b]\nask: [a.b]\ndeny: []\n",
         "people.yaml": "U1: ana\nU1: bo\n",

@@ -3,7 +3,7 @@
 import pytest
 
 from backstay.provenance.echo import Echo
-from backstay.provenance.index import MOST_LISTED, Index
+from backstay.provenance.index import MOST_LISTED, MarkIndex
 from backstay.provenance.lookup import Lookup
 from tests.requirements import promise
 
@@ -15,7 +15,7 @@ TWO = 'two records match "Ana"'
 
 def why(task, to, *answers, tool="crm.find", asked=None):
     """Return why an address is asked about that own records hold; empty where it is not asked about."""
-    index = Index()
+    index = MarkIndex()
     index.add("task", task)
     for answer in answers:
         index.add_answer(tool, answer, Echo(asked or {"query": "all"}))

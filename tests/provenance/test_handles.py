@@ -3,7 +3,7 @@
 import pytest
 
 from backstay.provenance.echo import Echo
-from backstay.provenance.index import Index
+from backstay.provenance.index import MarkIndex
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source
 from tests.provenance.test_names import looked_up
@@ -188,7 +188,7 @@ FILE = "def tokenize(s):\n    check_rights(s)\n    c = s[0]\n"
 
 def edited(arguments, *reads, tool="repo.edit_file"):
     """Look an edit up after reads of which each has a tool, its arguments and its answer."""
-    index = Index()
+    index = MarkIndex()
     index.add("task", "Tidy src/scan.py and docs/all.md")
     for number, (name, asked, says) in enumerate(reads):
         code = Source(kind="tool", tool=name, ref=f"{number:040d}", content="others").code
@@ -242,7 +242,7 @@ def test_the_digest_of_an_image_is_no_mail_address_and_its_image_is_asked_about(
     image = f"FROM registry.pennant.example/base{sign}3b1fe0aa9912"
     pod = {"image": image.removeprefix("FROM ")}
     old = ("repo.read_file", {"path": "Dockerfile"}, "FROM registry.pennant.example/base:latest\n")
-    index = Index()
+    index = MarkIndex()
     index.add("task", "Pin the image of Dockerfile")
     index.add_answer(Source(kind="tool", tool=old[0], ref="0" * 40, content="others").code, old[2], Echo(old[1]))
     index.add_answer("k8s.get", pod, Echo({"kind": "pod"}))

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from backstay.provenance.echo import Echo
-from backstay.provenance.index import AT_ONCE, Index, texts_in
+from backstay.provenance.index import AT_ONCE, MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, source_of
 from backstay.provenance.targets import links_in
@@ -18,7 +18,7 @@ IBAN = "DE89370400440532013000"
 
 def traced(arguments, *, computed=(), **texts):
     """Look arguments up in sources that are named by their codes; `_` stands for the dot of a tool's name."""
-    index = Index()
+    index = MarkIndex()
     for name, text in texts.items():
         code = name if name in {"task", "person", "operator", "model"} else f"!{name.replace('_', '.')}"
         index.add(code.removeprefix("!own."), texts_in(text))
@@ -136,7 +136,7 @@ def test_what_only_the_model_says_comes_from_the_model():
 @promise("policy:spelling")
 def test_words_on_both_sides_of_a_border_between_two_values_are_no_value_together():
     own = {"first": "evil", "second": "desk.example"}
-    index = Index()
+    index = MarkIndex()
     index.add("crm.find", texts_in(own))
     index.add("!mail.read", ADDRESS)
 
@@ -248,7 +248,7 @@ def test_of_a_text_with_very_many_links_somebody_must_vouch_for_all():
 
 @promise("policy:bounds")
 def test_a_large_answer_is_searched_to_its_last_word_and_takes_little_more_than_its_own_size():
-    index = Index()
+    index = MarkIndex()
     text = " ".join(f"word{n}" for n in range(AT_ONCE // 8)) + " " * AT_ONCE + ADDRESS
     index.add("!big.list", text)
 
@@ -286,7 +286,7 @@ def test_a_code_stands_for_exactly_one_source(source):
 
 def looked_up(answer, value, asked):
     """Look an address up that a mail brought and that a tool of own records only repeats."""
-    index = Index()
+    index = MarkIndex()
     index.add("task", "write the answer")
     index.add_answer("!mail.read", {"text": f"use {value}"})
     index.add_answer("crm.find", answer, Echo(asked))
@@ -331,7 +331,7 @@ def test_what_an_answer_only_repeats_of_its_arguments_vouches_for_nothing(repeat
 @promise("policy:echo")
 @pytest.mark.parametrize("asked", [{"name": "Maja Lindqvist"}, {"query": "lindqvist"}, {"id": 17}])
 def test_a_record_vouches_for_what_was_not_asked_of_it(asked):
-    index = Index()
+    index = MarkIndex()
     index.add("task", "Write to Maja Lindqvist, customer 17")
     index.add_answer("!mail.read", {"text": "Greetings, Maja Lindqvist"})
     index.add_answer("crm.find", {"query": asked, "email": "maja.lindqvist@nordwind.example"}, Echo(asked))
@@ -465,7 +465,7 @@ def test_what_cannot_say_where_a_call_goes_is_no_target(arguments):
     ids=str,
 )
 def test_an_identifier_that_the_provider_lists_is_a_handle_of_it(answer, arguments):
-    index = Index()
+    index = MarkIndex()
     index.add("task", "do as always")
     index.add_answer(Source(kind="tool", tool="shop.list", ref="0" * 40, content="others").code, answer)
 
@@ -484,7 +484,7 @@ def test_what_an_answer_of_any_size_repeats_of_its_arguments_is_taken_out_of_it(
 
 @promise("policy:bounds")
 def test_answers_are_taken_apart_for_their_identifiers_when_a_call_asks_for_one_however_many_wait():
-    index = Index()
+    index = MarkIndex()
     for number in range(30):
         index.add_answer("!cal.events", {"items": [{"id": f"ev{number}"}], "text": "word " * 19_000})
     sources = Lookup(index).sources_of({"event_id": "ev29"}, tool="cal.cancel")

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source
 from tests.requirements import promise
@@ -12,7 +12,7 @@ from tests.requirements import promise
 
 def looked_up(arguments, *answers, task="do as always", tool="desk.change"):
     """Look arguments up after answers that others wrote, each with the tool that gave it."""
-    index = Index()
+    index = MarkIndex()
     index.add("task", task)
     for number, (name, says) in enumerate(answers):
         index.add_answer(Source(kind="tool", tool=name, ref=f"{number:040d}", content="others").code, says)
@@ -306,7 +306,7 @@ def test_a_file_may_be_titled_after_others_in_less_than_half_of_its_name_and_nev
 
 @promise("policy:names")
 def test_a_call_with_very_many_names_is_looked_at_to_its_last_one():
-    index = Index()
+    index = MarkIndex()
     index.add("!desk.get_ticket", texts_in("please take Platinum Forever"))
     arguments = {"lines": [{"plan": f"word{number} other"} for number in range(500)], "plan": "Platinum Forever"}
 

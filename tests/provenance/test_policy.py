@@ -4,7 +4,7 @@ import pytest
 
 from backstay.errors import PolicyInvalid
 from backstay.policies.policy import Policy, rule
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.tools.tool import Tool
 from tests.requirements import promise
 
@@ -17,7 +17,7 @@ PIECES = (("crm.find",), ("!mail.read",))
 
 
 def came(parts, **more):
-    return Sources(by={"/to": parts, "/body": (("model",),)}, **more)
+    return ArgumentSources(by={"/to": parts, "/body": (("model",),)}, **more)
 
 
 def verdict(policy, sources, tool=SEND, arguments=None):
@@ -59,7 +59,7 @@ def test_all_of_a_value_must_come_from_there_to_permit_and_a_part_is_enough_to_s
 
 @promise("policy:from")
 @pytest.mark.parametrize(("policy", "expected"), [(ALLOW, "ask"), (ASK, "ask"), (UNLESS, "deny")])
-@pytest.mark.parametrize("sources", [None, Sources(by={"/body": TASK}, more=3)])
+@pytest.mark.parametrize("sources", [None, ArgumentSources(by={"/body": TASK}, more=3)])
 def test_not_knowing_where_a_value_came_from_counts_against_the_call(policy, expected, sources):
     assert verdict(policy, sources) == expected
 
@@ -67,9 +67,9 @@ def test_not_knowing_where_a_value_came_from_counts_against_the_call(policy, exp
 @promise("policy:from")
 def test_every_element_of_a_list_must_come_from_there():
     arguments = {"to": ["a@b.example", "c@d.example"]}
-    mixed = Sources(by={"/to/0": TASK, "/to/1": THEIRS})
+    mixed = ArgumentSources(by={"/to/0": TASK, "/to/1": THEIRS})
 
-    assert verdict(ALLOW, Sources(by={"": TASK}), arguments=arguments) == "allow"
+    assert verdict(ALLOW, ArgumentSources(by={"": TASK}), arguments=arguments) == "allow"
     assert verdict(ALLOW, mixed, arguments=arguments) == "ask"
 
 
@@ -107,12 +107,20 @@ def test_a_task_can_make_provenance_strict_and_never_loosen_it():
 @pytest.mark.parametrize(
     ("policy", "sources", "expected"),
     [
-        ({}, Sources(by={"": TASK}), "allow"),
-        ({}, Sources(by={"": THEIRS}, reaching=("/url",)), "ask"),
+        ({}, ArgumentSources(by={"": TASK}), "allow"),
+        ({}, ArgumentSources(by={"": THEIRS}, reaching=("/url",)), "ask"),
         ({}, None, "ask"),
-        ({"default": OPEN | {"read_only_egress": "deny"}}, Sources(by={"": THEIRS}, reaching=("/url",)), "deny"),
-        ({"default": OPEN | {"read_only_egress": "allow"}}, Sources(by={"": THEIRS}, reaching=("/url",)), "allow"),
-        ({"allow": ["web.fetch"]}, Sources(by={"": THEIRS}, reaching=("/url",)), "allow"),
+        (
+            {"default": OPEN | {"read_only_egress": "deny"}},
+            ArgumentSources(by={"": THEIRS}, reaching=("/url",)),
+            "deny",
+        ),
+        (
+            {"default": OPEN | {"read_only_egress": "allow"}},
+            ArgumentSources(by={"": THEIRS}, reaching=("/url",)),
+            "allow",
+        ),
+        ({"allow": ["web.fetch"]}, ArgumentSources(by={"": THEIRS}, reaching=("/url",)), "allow"),
     ],
 )
 def test_reads_that_reach_out_have_a_class_of_their_own(policy, sources, expected):
@@ -123,7 +131,7 @@ def test_reads_that_reach_out_have_a_class_of_their_own(policy, sources, expecte
 @promise("policy:provenance-egress")
 def test_a_task_without_an_opinion_on_reads_that_reach_out_changes_nothing():
     floor = Policy.admit({"default": OPEN | {"read_only_egress": "allow"}})
-    sources = Sources(by={"": THEIRS}, reaching=("/url",))
+    sources = ArgumentSources(by={"": THEIRS}, reaching=("/url",))
 
     assert rule(floor.tightened_by({"deny": ["a.b"]}), FETCH, {}, sources=sources).verdict == "allow"
 

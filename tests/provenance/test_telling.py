@@ -4,9 +4,9 @@ import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.view import RequestView
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import Source, Sources
+from backstay.provenance.source import ArgumentSources, Source
 from backstay.provenance.telling import told_of, told_together
 from gateways.terminal.render import call_lines as terminal_lines
 from people.requests.posted import call_lines as slack_lines
@@ -19,7 +19,7 @@ MAIL = "the answer of mail.read, which others write"
 
 def told(arguments, **texts):
     """Look arguments up in texts that are named by their sources, and return what is told of each."""
-    index = Index()
+    index = MarkIndex()
     for name, text in texts.items():
         index.add(name if name in {"task", "operator"} else f"!{name.replace('_', '.', 1)}", texts_in(text))
     sources = Lookup(index).sources_of(arguments, tool="mail.send").of_leaves(arguments)
@@ -65,7 +65,7 @@ def test_targets_and_long_runs_are_told_of_and_common_words_are_not(arguments, t
 
 @promise("policy:told-changed")
 def test_what_a_person_changed_is_told_as_theirs_also_where_it_stood_elsewhere():
-    index = Index()
+    index = MarkIndex()
     index.add("task", f"write to {ADDRESS}")
     arguments = {"to": ADDRESS, "cc": ADDRESS, "address": {"street": "Rose Lane 12"}}
     sources = Lookup(index).sources_of(arguments).given_by({"/to": "ann", "/address": "bo"}).of_leaves(arguments)
@@ -78,7 +78,7 @@ def test_what_a_person_changed_is_told_as_theirs_also_where_it_stood_elsewhere()
 @promise("policy:told-referring")
 def test_a_reference_is_told_as_the_step_that_it_refers_to_also_where_a_person_wrote_it():
     by = {"/to": (("!crm.get",),), "/cc": (("model",), ("!crm.get",))}
-    sources = Sources(by=by, refers={"/to": (0,), "/cc": (0, 2)}).given_by({"/cc": "ann"})
+    sources = ArgumentSources(by=by, refers={"/to": (0,), "/cc": (0, 2)}).given_by({"/cc": "ann"})
     arguments = {"to": "${steps.0.result.email}", "cc": "${steps.0.result.a}, ${steps.2.result.b}"}
     said = sources.of_leaves(arguments)
 

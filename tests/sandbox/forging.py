@@ -8,7 +8,7 @@ from typing import Any
 from backstay.canonical import canonical
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
-from sandbox.programs.frames import MOST_DEPTH, RESULT, Done, ProgramCall, read_frame
+from sandbox.programs.frames import MOST_DEPTH, RESULT, ProgramCall, ProgramEnd, read_frame
 
 DECLARED = frozenset({"mail.send", "mail.find", "crm.find"})
 LIMITS = Limits(frame_bytes=100_000, output_bytes=100_000, calls_per_batch=16)
@@ -231,7 +231,7 @@ def judged(frame: bytes, first_call: int) -> str:
         assert "\n" not in told.message, told.message
         told.message.encode()
         return told.kind
-    if isinstance(told, Done):
+    if isinstance(told, ProgramEnd):
         hold_plain(told.result)
         if told.error is not None:
             assert set(told.error) == {"type", "message"}
@@ -247,7 +247,7 @@ def judged(frame: bytes, first_call: int) -> str:
     return "calls"
 
 
-def _read(frame: bytes, first_call: int) -> tuple[ProgramCall, ...] | Done | ProgramCrashed:
+def _read(frame: bytes, first_call: int) -> tuple[ProgramCall, ...] | ProgramEnd | ProgramCrashed:
     try:
         return read_frame(frame, tools=DECLARED, first_call=first_call, limits=LIMITS)
     except ProgramCrashed as refused:

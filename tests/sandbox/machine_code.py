@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sandbox.images.image import Image
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, command
+from sandbox.isolation.profile import JailProfile, command
 
 KILLED = 159
 EPERM = 1
@@ -178,7 +178,7 @@ def main(nsjail_path: str, kind: str, filtered: str) -> None:
     folder = Path(f"calls-{kind}-{filtered}").resolve()
     folder.mkdir(mode=0o755)
     nsjail = Nsjail.find(nsjail_path)
-    profile = Profile(nsjail, write_image(folder), kind=kind).write(folder)
+    profile = JailProfile(nsjail, write_image(folder), kind=kind).write(folder)
     if filtered == "unfiltered":
         lines = profile.read_text(encoding="utf-8").splitlines(keepends=True)
         profile.write_text("".join(line for line in lines if not line.startswith("seccomp_string")), encoding="utf-8")

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sandbox.isolation.spawn import Spawned
+from sandbox.isolation.spawn import ChildProcess
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.jail import Jail
 from tests.sandbox.forging import LIMITS, Forger, judged
@@ -81,7 +81,7 @@ async def meeting() -> AsyncGenerator[Peer]:
     for fd in (fd for ends in pipes for fd in ends):
         os.set_blocking(fd, False)
     pid = _sleeping()
-    jail = Jail(Spawned(pid, os.pidfd_open(pid), in_write, out_read, err_read), LIMITS)
+    jail = Jail(ChildProcess(pid, os.pidfd_open(pid), in_write, out_read, err_read), LIMITS)
     peer = Peer(jail, pid, in_read, out_write, err_write)
     try:
         yield peer

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
-from sandbox.programs.frames import Done, ProgramCall, read_frame, strict_json
+from sandbox.programs.frames import ProgramCall, ProgramEnd, read_frame, strict_json
 from tests.requirements import promise
 
 TOOLS = frozenset({"mail.send", "mail.find"})
@@ -29,18 +29,18 @@ def test_calls_are_read_with_their_numbers():
 
 @promise("sandbox:frames")
 def test_an_end_is_a_result_or_an_error_in_one_line():
-    assert read(b'{"done":{"ok":[null,1]}}') == Done(result=[None, 1])
-    assert read(b'{"done":{"ok":null}}') == Done()
+    assert read(b'{"done":{"ok":[null,1]}}') == ProgramEnd(result=[None, 1])
+    assert read(b'{"done":{"ok":null}}') == ProgramEnd()
     error = b'{"done":{"error":{"type":"E","message":"a\\n b","line":7}}}'
-    assert read(error) == Done(error={"type": "E", "message": "a b (line 7)"})
-    assert read(error.replace(b"7", b"null")) == Done(error={"type": "E", "message": "a b"})
+    assert read(error) == ProgramEnd(error={"type": "E", "message": "a b (line 7)"})
+    assert read(error.replace(b"7", b"null")) == ProgramEnd(error={"type": "E", "message": "a b"})
 
 
 @promise("sandbox:frames")
 def test_a_long_error_is_cut():
     frame = json.dumps({"done": {"error": {"type": "E" * 999, "message": "m" * 9999, "line": None}}}).encode()
     done = read(frame)
-    assert isinstance(done, Done)
+    assert isinstance(done, ProgramEnd)
     assert done.error is not None
     assert len(done.error["type"]) == 100
     assert len(done.error["message"]) == 1000
@@ -185,7 +185,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_every_plain_json_value_comes_through_as_it_is(value):
     text = json.dumps({"done": {"ok": value}})
-    assert read(text.encode()) == Done(result=value)
+    assert read(text.encode()) == ProgramEnd(result=value)
 
 
 @promise("sandbox:frames")
@@ -195,7 +195,7 @@ def test_any_bytes_are_calls_of_the_declared_set_an_end_or_a_refusal(frame):
         told = read(frame)
     except ProgramCrashed:
         return
-    assert isinstance(told, Done) or {call.tool for call in told} <= TOOLS | {"engine.result"}
+    assert isinstance(told, ProgramEnd) or {call.tool for call in told} <= TOOLS | {"engine.result"}
 
 
 CALLS = st.fixed_dictionaries(

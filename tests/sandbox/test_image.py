@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.images.image import MISSING_MODULES, Image, build_image, content_hash, find_image, importable
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, command, interpreter_arguments
+from sandbox.isolation.profile import JailProfile, command, interpreter_arguments
 from sandbox.limits import Limits
 from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, image, libraries, shared
@@ -24,7 +24,7 @@ FOR_OTHERS = {"socket", "subprocess"}
 def in_jail(built: Image, source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run Python source in a jail with this image, through the profile of programs."""
     nsjail = Nsjail.find()
-    profile = Profile(nsjail, built, limits=Limits(memory_mb=1024)).write(folder)
+    profile = JailProfile(nsjail, built, limits=Limits(memory_mb=1024)).write(folder)
     arguments = (*interpreter_arguments()[:-1], "-c", source)
     return subprocess.run(
         command(nsjail, profile, *arguments), capture_output=True, text=True, check=False, timeout=60, env={}

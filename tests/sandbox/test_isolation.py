@@ -18,7 +18,7 @@ from sandbox.images.image import Image, build_image
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import SELF_TEST, Profile, command
+from sandbox.isolation.profile import SELF_TEST, JailProfile, command
 from sandbox.isolation.self_test import RULES, SelfTestResult, check_profile, run_self_test, run_workspace_self_test
 from sandbox.limits import shell_limits
 from sandbox.programs.sandbox import examine as examine_sandbox
@@ -69,7 +69,7 @@ def test_every_property_is_proven_for_any_user(user, kind, reachable):
 
 async def weakened(pattern: str, replacement: str, folder: Path, *, built: Image | None = None) -> SelfTestResult:
     """The self-test of a profile that differs from the usual one in one line."""
-    profile = Profile(Nsjail.find(), built or image(), program=SELF_TEST)
+    profile = JailProfile(Nsjail.find(), built or image(), program=SELF_TEST)
     weak, count = re.subn(pattern, replacement, profile.text(), flags=re.MULTILINE)
     assert count, f"the profile says nothing like {pattern}"
     (folder / "weak.cfg").write_text(weak, encoding="utf-8")

@@ -16,7 +16,7 @@ from sandbox.images.image import Image
 from sandbox.images.own_root import Entry, OwnRoot
 from sandbox.isolation.cgroups import Cgroups, find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, command, interpreter_arguments, outside_uid
+from sandbox.isolation.profile import JailProfile, command, interpreter_arguments, outside_uid
 from sandbox.limits import Limits, shell_limits
 from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
@@ -44,7 +44,7 @@ def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
     workspace = None if kind == "code" else Path("/workspaces/one")
     root = OWN if kind == "network" else None
     ids = {"outside_uid": 200007, "outside_gid": 200007}
-    profile = Profile(NSJAIL, IMAGE, kind=kind, machine=machine, workspace=workspace, root=root, **ids)
+    profile = JailProfile(NSJAIL, IMAGE, kind=kind, machine=machine, workspace=workspace, root=root, **ids)
     assert profile.text() == (SNAPSHOTS / f"{kind}.{machine}.cfg").read_text(encoding="utf-8")
 
 
@@ -83,26 +83,26 @@ def test_no_call_is_both_deadly_and_allowed(kind):
 @promise("sandbox:profile")
 def test_a_machine_without_a_policy_is_refused_by_name():
     with pytest.raises(IsolationUnavailable) as refused:
-        Profile(NSJAIL, IMAGE, machine="riscv64").text()
+        JailProfile(NSJAIL, IMAGE, machine="riscv64").text()
     assert refused.value.cause == "there is no system call policy for machines of type riscv64"
 
 
 @promise("sandbox:profile")
 def test_the_name_of_the_file_stands_for_its_content(tmp_path):
-    first = Profile(NSJAIL, IMAGE).write(tmp_path)
-    assert Profile(NSJAIL, IMAGE).write(tmp_path) == first
+    first = JailProfile(NSJAIL, IMAGE).write(tmp_path)
+    assert JailProfile(NSJAIL, IMAGE).write(tmp_path) == first
     others = [
-        Profile(NSJAIL, IMAGE, limits=Limits(cpu_s=21)).write(tmp_path),
-        Profile(NSJAIL, IMAGE, outside_uid=200001).write(tmp_path),
-        Profile(NSJAIL, IMAGE, cgroups=GROUPS_1).write(tmp_path),
-        Profile(NSJAIL.model_copy(update={"sha256": "c" * 64}), IMAGE).write(tmp_path),
-        Profile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64})).write(tmp_path),
-        Profile(NSJAIL, IMAGE, kind="shell").write(tmp_path),
+        JailProfile(NSJAIL, IMAGE, limits=Limits(cpu_s=21)).write(tmp_path),
+        JailProfile(NSJAIL, IMAGE, outside_uid=200001).write(tmp_path),
+        JailProfile(NSJAIL, IMAGE, cgroups=GROUPS_1).write(tmp_path),
+        JailProfile(NSJAIL.model_copy(update={"sha256": "c" * 64}), IMAGE).write(tmp_path),
+        JailProfile(NSJAIL, IMAGE.model_copy(update={"hash": "d" * 64})).write(tmp_path),
+        JailProfile(NSJAIL, IMAGE, kind="shell").write(tmp_path),
     ]
     assert len({first, *others}) == 7
     assert sorted(tmp_path.iterdir()) == sorted({first, *others})
     first.write_text("half a fi", encoding="utf-8")
-    assert Profile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
+    assert JailProfile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
 
 
 @promise("sandbox:cgroups-allowed")
@@ -142,7 +142,7 @@ def test_the_name_of_the_file_stands_for_its_content(tmp_path):
     ids=["none", "version 1", "version 2", "pids alone"],
 )
 def test_cgroup_caps_are_those_that_the_machine_allows(groups, lines):
-    text = Profile(NSJAIL, IMAGE, cgroups=groups).text()
+    text = JailProfile(NSJAIL, IMAGE, cgroups=groups).text()
     assert [line for line in text.splitlines() if "cgroup" in line and not line.startswith("clone_")] == lines
 
 
@@ -152,7 +152,7 @@ def test_a_path_cannot_add_words_to_the_configuration(reachable):
     shutil.copytree(image().path, odd / "root", symlinks=True)
     built = image().model_copy(update={"path": odd / "root"})
     nsjail = Nsjail.find()
-    profile = Profile(nsjail, built).write(reachable)
+    profile = JailProfile(nsjail, built).write(reachable)
     assert "\nkeep_env: true" not in profile.read_text(encoding="utf-8")
     line = command(nsjail, profile, *interpreter_arguments()[:-1], "-c", "print(open('/x', 'w'))")
     done = subprocess.run(line, env={"KEY": "x"}, capture_output=True, text=True, check=False, timeout=150)
@@ -169,7 +169,7 @@ numbers = [random.uniform(-50, 50) for _ in range(20_000)]
 print([math.sin(x) for x in numbers] + [math.exp(x) for x in numbers] + [abs(x) ** 1.37 for x in numbers])
 """
     nsjail = Nsjail.find()
-    profile = Profile(nsjail, image()).write(reachable)
+    profile = JailProfile(nsjail, image()).write(reachable)
     weaker = reachable / "weaker.cfg"
     words = "AVX512F,-AVX2,-AVX,-FMA,-FMA4,-SSE4_2"
     weaker.write_text(re.sub("-FMA,-FMA4", f"-{words}", profile.read_text(encoding="utf-8")), encoding="utf-8")
@@ -349,7 +349,7 @@ def test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail(cgroups, rea
     if not (cgroups.memory and cgroups.pids):
         pytest.skip(f"this user has no cgroups to divide: {'; '.join(cgroups.missing)}")
     limits = shell_limits().model_copy(update={"memory_mb": 1024, "processes": 5, "tmp_mb": 16})
-    profile = Profile(Nsjail.find(), image(), kind="shell", cgroups=cgroups, limits=limits).write(reachable)
+    profile = JailProfile(Nsjail.find(), image(), kind="shell", cgroups=cgroups, limits=limits).write(reachable)
     text = profile.read_text(encoding="utf-8")
     # The limits of single processes are wider here than the caps, so that it is the caps that are met.
     text = re.sub(

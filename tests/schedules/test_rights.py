@@ -6,7 +6,7 @@ from temporalio.client import WorkflowFailureError
 from backstay.client.schedules import Schedules
 from backstay.errors import NotVerified, SettingsInvalid, TaskInvalid
 from backstay.task.standing import start_id
-from store.standing.starts import Replayed
+from store.standing.starts import StartReplayed
 from tests.engine import update
 from tests.requirements import promise
 from tests.schedules.office import ANA, KEY, POLICY, open_office, some
@@ -124,7 +124,7 @@ async def test_what_a_trigger_was_sent_before_it_was_removed_starts_nothing_of_w
     assert (await office.send(name, FREE, "e1")).json()["state"] == "refused"
     # A request that was believed while the key still held.
     late = {"event": "late", "signature": "s", "given": FREE}
-    with pytest.raises(Replayed, match="removed"):
+    with pytest.raises(StartReplayed, match="removed"):
         await office.store.starts.accept(f"{start}-late", before.standing, **late)
     assert (await office.listed(name)).runs == 0
 

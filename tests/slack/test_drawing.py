@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from slack_sdk.models.blocks import Block
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import Decision
+from backstay.approvals.notice import DecisionNotice
 from backstay.canonical import digest_of
 from backstay.task.event import Event
-from gateways.slack.drawing.page import Page, escaped, fitting
+from gateways.slack.drawing.page import BlockPage, escaped, fitting
 from gateways.slack.drawing.request import request_blocks
-from gateways.slack.drawing.run import Head, step_lines, steps_blocks
+from gateways.slack.drawing.run import ThreadHead, step_lines, steps_blocks
 from gateways.slack.forms.verdicts import remember_form
-from gateways.slack.place import Place
+from gateways.slack.place import ModalContext
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
 from tests.requirements import promise
@@ -63,7 +63,7 @@ def drawn(shown):
 
 @promise("slack:drawing")
 def test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format():
-    decision = Decision(verdict="reject", by=HOSTILE, comment=HOSTILE)
+    decision = DecisionNotice(verdict="reject", by=HOSTILE, comment=HOSTILE)
     for shown in (
         PostedRequest(workflow_id=HOSTILE, request=request()),
         PostedRequest(workflow_id="w", request=request(), state="decided", decision=decision),
@@ -118,7 +118,7 @@ def test_calls_like_one_can_be_remembered_where_the_form_says_which_they_are(arg
     whole = [call.model_copy(update={"args_digest": digest_of(call.arguments)}) for call in asked.calls]
     asked = asked.model_copy(update={"calls": tuple(whole)})
     form = remember_form(
-        asked, Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1"), channel="C1")
+        asked, ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1"), channel="C1")
     ).to_dict()
     assert faults_of(form["blocks"]) == []
     choices = [option["value"] for block in form["blocks"] for option in block.get("element", {}).get("options", ())]
@@ -160,7 +160,7 @@ def test_what_goes_on_of_a_long_line_stands_behind_a_mark_and_passes_for_no_line
 
 @promise("slack:drawing-goes-on")
 def test_nothing_goes_on_of_a_line_whose_beginning_has_no_room():
-    page = Page(characters=1200)
+    page = BlockPage(characters=1200)
     page.code(["    to: a@x.example", f"    body: {'&' * 600}", "    subject: s"])
     (block,) = page.blocks
     assert block.to_dict()["text"]["text"] == "```\n    to: a@x.example\n    subject: s\n```"
@@ -171,7 +171,7 @@ def test_nothing_goes_on_of_a_line_whose_beginning_has_no_room():
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.text(max_size=400), max_size=40))
 def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted(lines):
-    page = Page()
+    page = BlockPage()
     page.code(lines)
     blocks = [block.to_dict() for block in page.blocks]
     assert faults_of(blocks) == []
@@ -200,7 +200,7 @@ def test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons():
 @promise("slack:drawing-limits")
 def test_a_run_and_its_steps_are_drawn_within_the_limits():
     result = {"outcome": "completed", "final_summary": HOSTILE * 200, "usage": {"steps": 3, "tool_calls": 2}}
-    head = [block.to_dict() for block in Head(workflow_id=HOSTILE, task=HOSTILE, result=result).blocks()]
+    head = [block.to_dict() for block in ThreadHead(workflow_id=HOSTILE, task=HOSTILE, result=result).blocks()]
     assert faults_of(head) == []
     assert "<!channel>" not in json.dumps(head)
     events = [Event(n=n, name="action.called", at="2026-11-25T12:00:00", text=HOSTILE) for n in range(30)]

@@ -9,8 +9,8 @@ import pytest_asyncio
 from backstay.approvals.approval import ApprovalRequest
 from backstay.testing import Reply
 from gateways.slack.forms import answer, edit, whole
-from gateways.slack.forms.inputs import Filled
-from gateways.slack.place import Place
+from gateways.slack.forms.inputs import FormInput
+from gateways.slack.place import ModalContext
 from people.requests.entered import EntryRefused
 from people.requests.form import DecisionForm, decision_of
 from people.requests.key import RequestKey
@@ -21,7 +21,7 @@ from tests.slack_blocks import faults_of_view, filled, text_of
 
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
-PLACE = Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
+PLACE = ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -76,7 +76,7 @@ def elicitation(schema=SCHEMA):
 
 
 def typed(view, **values):
-    return Filled(filled(view["blocks"], {f"field.{name}": value for name, value in values.items()}))
+    return FormInput(filled(view["blocks"], {f"field.{name}": value for name, value in values.items()}))
 
 
 @promise("slack:server-forms")
@@ -155,11 +155,11 @@ def test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays():
     assert "left as they are: long" in str(view)
     # Slack takes white space off the ends.
     values = {"argument.text": "as it is", "argument.number": "8", "argument.list": "[1, 2]", "argument.gone": ""}
-    given = Filled(filled(view["blocks"], values))
+    given = FormInput(filled(view["blocks"], values))
     said = decision_of(DecisionForm.of(request_about(arguments)), edit.entered(0, arguments, given))
     assert said["ask_again"] is True
     assert said["calls"] == {0: {"verdict": "modify", "arguments": {"number": 8, "gone": ""}}}
-    wrong = Filled(filled(view["blocks"], {"argument.number": "eight"}))
+    wrong = FormInput(filled(view["blocks"], {"argument.number": "eight"}))
     with pytest.raises(EntryRefused) as refused:
         edit.entered(0, arguments, wrong)
     assert "type JSON" in refused.value.entries["number"]

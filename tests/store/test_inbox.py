@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.approvals.proposal import Proposal, ProposalPart
 from backstay.provenance.source import Source
 from store.notices.looks import LOOK_S
@@ -23,14 +23,14 @@ def request(number, kind="call", **more):
 
 async def ask(store, number, asked, workflow="task-1", reminder=0):
     at = f"2026-01-01T00:00:{number:02}+00:00"
-    draft = NoticeDraft(sequence=number, event=Told.ASKED, at=at, request=asked, reminder=reminder)
+    draft = NoticeDraft(sequence=number, event=NoticeKind.ASKED, at=at, request=asked, reminder=reminder)
     await store.outbox.write(f"{workflow}/first", workflow, "first", [draft])
 
 
 async def decide(store, number, request_id, workflow="task-1"):
-    decision = Decision(verdict="approve", by=ANA, verified=True)
+    decision = DecisionNotice(verdict="approve", by=ANA, verified=True)
     draft = NoticeDraft(
-        sequence=number, event=Told.DECIDED, at="2026-01-02T00:00:00", request_id=request_id, decision=decision
+        sequence=number, event=NoticeKind.DECIDED, at="2026-01-02T00:00:00", request_id=request_id, decision=decision
     )
     await store.outbox.write(f"{workflow}/first", workflow, "first", [draft])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.settings import Settings
 from gateways.webhooks import open_webhooks
 from people.notices.delivering import NotTaken, deliver_due, delivering
@@ -67,11 +67,11 @@ def opened(tmp_path, database_url, time):
 
 def asked(number, **more):
     request = ApprovalRequest(kind=RequestKind.QUESTION, question="Which one?", id=f"r{number}", **more)
-    return NoticeDraft(sequence=number, event=Told.ASKED, at=f"2026-01-01T00:00:{number:02}", request=request)
+    return NoticeDraft(sequence=number, event=NoticeKind.ASKED, at=f"2026-01-01T00:00:{number:02}", request=request)
 
 
 def ended(number):
-    return NoticeDraft(sequence=number, event=Told.ENDED, at="2026-01-01T00:01:00")
+    return NoticeDraft(sequence=number, event=NoticeKind.ENDED, at="2026-01-01T00:01:00")
 
 
 def told(number, event, **more):
@@ -80,13 +80,13 @@ def told(number, event, **more):
 
 ONE_OF_EACH = (
     asked(1),
-    told(2, Told.DECIDED, request_id="r1", decision=Decision(verdict="approve", by="cy")),
+    told(2, NoticeKind.DECIDED, request_id="r1", decision=DecisionNotice(verdict="approve", by="cy")),
     asked(3),
-    told(4, Told.EXPIRED, request_id="r3"),
-    told(5, Told.EFFECT_UNKNOWN, data={"id": "e1", "what": "mail.send_email", "why": "its answer was lost"}),
-    told(6, Told.BUDGET_OVERSHOT, data={"model": "m", "billed_usd": 2.0, "reserved_usd": 1.0}),
+    told(4, NoticeKind.EXPIRED, request_id="r3"),
+    told(5, NoticeKind.EFFECT_UNKNOWN, data={"id": "e1", "what": "mail.send_email", "why": "its answer was lost"}),
+    told(6, NoticeKind.BUDGET_OVERSHOT, data={"model": "m", "billed_usd": 2.0, "reserved_usd": 1.0}),
     asked(7),
-    told(8, Told.WITHDRAWN, request_id="r7"),
+    told(8, NoticeKind.WITHDRAWN, request_id="r7"),
     ended(9),
 )
 
@@ -187,7 +187,7 @@ async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_t
     kinds = [notice["event"] for notice in counted.values()]
     assert numbers == list(range(1, len(ONE_OF_EACH) + 1))
     assert kinds == [draft.event for draft in ONE_OF_EACH]
-    assert set(kinds) == set(Told)
+    assert set(kinds) == set(NoticeKind)
     assert [notice["id"] for notice in counted.values()] == list(counted)
     # What was taken, but not answered, came again at once, under the same id.
     assert [notice["sequence"] for _, notice in site.taken] == sorted([*numbers, 1, 6])
@@ -272,8 +272,10 @@ async def test_requests_are_found_by_state_words_and_page(opened, time):
             time.now += 1
             draft = asked(number, task=f"Pay invoice {number}", user_id="ana" if number % 2 else "bo")
             await store.outbox.write(f"task-{number}/f", f"task-{number}", "f", [draft])
-        decision = Decision(verdict="reject", by="cy", comment="no")
-        await store.outbox.write("task-3/f", "task-3", "f", [told(8, Told.DECIDED, request_id="r3", decision=decision)])
+        decision = DecisionNotice(verdict="reject", by="cy", comment="no")
+        await store.outbox.write(
+            "task-3/f", "task-3", "f", [told(8, NoticeKind.DECIDED, request_id="r3", decision=decision)]
+        )
         await store.outbox.write("task-4/f", "task-4", "f", [ended(9)])
         assert await store.requests.count_open() == 5
         first = await store.requests.page(limit=3)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.task.event import Event
-from store.notices.posts import LEASE_S, Post
+from store.notices.posts import LEASE_S, ChatPost
 from store.opening import open_store
 from tests.requirements import promise
 
@@ -35,12 +35,12 @@ def database_url(request):
 
 def post(name="request/task-1/first/r1", **fields):
     values = {"kind": "request", "workflow_id": "task-1", "run_id": "first", "request_id": "r1", **fields}
-    return Post(receiver=CHAT, name=name, run=RUN[0], **values)
+    return ChatPost(receiver=CHAT, name=name, run=RUN[0], **values)
 
 
 def asked(sequence, request_id="r1"):
     request = ApprovalRequest(id=request_id, kind=RequestKind.CALL, question="May I?")
-    return NoticeDraft(sequence=sequence, event=Told.ASKED, at=f"t{sequence}", request=request)
+    return NoticeDraft(sequence=sequence, event=NoticeKind.ASKED, at=f"t{sequence}", request=request)
 
 
 @promise("slack:racing")
@@ -77,9 +77,9 @@ async def test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_al
         assert await store.posts.behind(CHAT, 0) == [("task-1", "first", "r2")]
         assert len(await store.posts.behind("slack-T1-C2", 0)) == 2
         time.now += 10
-        decision = Decision(verdict="approve", by="ana")
-        draft = NoticeDraft(sequence=3, event=Told.DECIDED, at="t3", request_id="r1", decision=decision)
-        withdrawn = NoticeDraft(sequence=4, event=Told.WITHDRAWN, at="t4", request_id="r2")
+        decision = DecisionNotice(verdict="approve", by="ana")
+        draft = NoticeDraft(sequence=3, event=NoticeKind.DECIDED, at="t3", request_id="r1", decision=decision)
+        withdrawn = NoticeDraft(sequence=4, event=NoticeKind.WITHDRAWN, at="t4", request_id="r2")
         await store.outbox.write(*RUN, [draft, withdrawn])
         # What was never shown and waits no more is not shown any more.
         assert await store.posts.behind(CHAT, 0) == [("task-1", "first", "r1")]

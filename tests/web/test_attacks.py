@@ -16,7 +16,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowHandle
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft, NoticeKind
 from backstay.testing import Reply
 from gateways.links import Seals
 from gateways.web import guard
@@ -460,7 +460,7 @@ async def test_an_attack_gains_nothing_and_decides_nothing(case, attack):
 async def test_a_workflow_id_of_any_signs_has_a_page_of_its_own(case):
     store = case.served.page.store
     request = ApprovalRequest(id="r1", kind="question", question="Which one?", user_id=EVE, approvers=(EVE,))
-    draft = NoticeDraft(sequence=1, event=Told.ASKED, at="2026-01-01T00:00:00", request=request)
+    draft = NoticeDraft(sequence=1, event=NoticeKind.ASKED, at="2026-01-01T00:00:00", request=request)
     await store.outbox.write(f"{ODD}/first", ODD, "first", [draft])
     inbox = await case.eve.get("/")
     (path,) = re.findall(r'href="(/requests/[^"]+)"', inbox.text)

@@ -10,7 +10,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestK
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.testing import Reply
 from gateways.web.forms import edited_fields, edits_in, entered_in
-from gateways.web.sent import Sent
+from gateways.web.sent import Submission
 from people.requests.form import DecisionForm, decision_of
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
@@ -136,7 +136,7 @@ def read(request, **fields):
 
 
 def sent(**fields):
-    return Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
+    return Submission({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
 
 
 SCHEMA = {

@@ -15,7 +15,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision, RequestedCall
 from backstay.approvals.forecast import ForecastEntry
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from backstay.approvals.proposal import Proposal, ProposalPart, ProposedStep
 from backstay.effects.effect import EffectState
 from backstay.task.event import Event
@@ -244,7 +244,9 @@ async def asking(temporal: Client, served):
         await served.page.store.runs.opened(run="hostile/first", text=evil("text"), opened={}, **named)
         for number, given in enumerate(REQUESTS):
             asked = ApprovalRequest.model_validate({**given, "created_at": "", "expires_at": None})
-            draft = NoticeDraft(sequence=number, event=Told.ASKED, at=f"2026-01-01T00:00:0{number}", request=asked)
+            draft = NoticeDraft(
+                sequence=number, event=NoticeKind.ASKED, at=f"2026-01-01T00:00:0{number}", request=asked
+            )
             await served.page.store.outbox.write("hostile/first", name, evil("run"), [draft])
         try:
             yield name
@@ -288,9 +290,9 @@ async def test_no_field_of_a_request_becomes_markup(browser, temporal, served):
 
 
 GONE = [
-    (Told.DECIDED, {"decision": Decision(verdict="reject", by=evil("judge"), comment=evil("verdict"))}),
-    (Told.EXPIRED, {}),
-    (Told.WITHDRAWN, {}),
+    (NoticeKind.DECIDED, {"decision": DecisionNotice(verdict="reject", by=evil("judge"), comment=evil("verdict"))}),
+    (NoticeKind.EXPIRED, {}),
+    (NoticeKind.WITHDRAWN, {}),
 ]
 RESULT = {
     "outcome": "failed",
@@ -315,7 +317,7 @@ async def past(served):
         asked = ApprovalRequest.model_validate({**REQUESTS[0], "id": evil(f"gone {number}"), "expires_at": None})
         at = f"2026-01-01T00:01:0{number}"
         drafts = [
-            NoticeDraft(sequence=2 * number, event=Told.ASKED, at=at, request=asked),
+            NoticeDraft(sequence=2 * number, event=NoticeKind.ASKED, at=at, request=asked),
             NoticeDraft(sequence=2 * number + 1, event=event, at=at, request_id=asked.id, **became),
         ]
         await store.outbox.write(run, name, "first", drafts)

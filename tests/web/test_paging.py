@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import Decision, NoticeDraft, Told
+from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
 from tests.browser import assert_accessible
 from tests.engine import Scripts, engine
 from tests.requirements import promise
@@ -29,10 +29,10 @@ def asked(name):
 async def tell(store, *names, decided=False):
     """Have the store know of requests, as the workers of runs tell it."""
     for name in names:
-        drafts = [NoticeDraft(sequence=1, event=Told.ASKED, at="2026-01-01T00:00:00", request=asked(name))]
+        drafts = [NoticeDraft(sequence=1, event=NoticeKind.ASKED, at="2026-01-01T00:00:00", request=asked(name))]
         if decided:
-            decision = {"request_id": name, "decision": Decision(verdict="answer", by="bo@example.com")}
-            drafts.append(NoticeDraft(sequence=2, event=Told.DECIDED, at="2026-01-01T00:01:00", **decision))
+            decision = {"request_id": name, "decision": DecisionNotice(verdict="answer", by="bo@example.com")}
+            drafts.append(NoticeDraft(sequence=2, event=NoticeKind.DECIDED, at="2026-01-01T00:01:00", **decision))
         await store.outbox.write(f"{name}/first", name, "first", drafts)
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft, NoticeKind
 from backstay.canonical import canonical
 from backstay.task.task import Task
 from tests.requirements import promise
@@ -17,7 +17,7 @@ from workflows.state.stopwatch import Stopwatch
 def test_no_activity_is_given_more_notices_than_the_server_takes():
     def draft(number, size):
         request = ApprovalRequest(kind=RequestKind.QUESTION, question="?", reason="x" * size)
-        return NoticeDraft(sequence=number, event=Told.ASKED, at="2026-01-01", request=request)
+        return NoticeDraft(sequence=number, event=NoticeKind.ASKED, at="2026-01-01", request=request)
 
     state = RunState(run="task-1/f", task=Task(text="t"))
     notices = Notices(state, ActivityCalls(state, Stopwatch(lambda: datetime(2026, 1, 1, tzinfo=UTC))))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft, NoticeKind
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.share import Share
 from backstay.budgets.usage import ModelUsage, Usage
@@ -14,7 +14,7 @@ from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, Und
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
-from backstay.responses import Opened
+from backstay.responses import OpenedRun
 from backstay.task.context import ContextItem
 from backstay.task.decision import CallTools, Decision, Finish
 from backstay.task.event import EventDraft
@@ -31,12 +31,12 @@ from workflows.state.work import (
     MOST_HELD,
     BegunBatch,
     BegunCall,
-    Decided,
     EndedWork,
     OpenRequest,
     OpenSubrun,
-    PlanWork,
+    PlanAnswers,
     ProgramWork,
+    RequestOutcome,
     Work,
 )
 
@@ -49,7 +49,7 @@ COUNT = st.integers(0, 10**6)
 def states(draw):
     """Draw a state in which every field differs from its default."""
     policy = Policy.admit({"ask": ["mail.send_email"]})
-    opened = Opened(store="s", model="m", policy=policy, policy_hash="p", prompt_hash="h", catalog="c", context="r")
+    opened = OpenedRun(store="s", model="m", policy=policy, policy_hash="p", prompt_hash="h", catalog="c", context="r")
     slot = Compensation(effect=draw(COUNT), tool=draw(TEXT), step=draw(COUNT), undo_tool="mail.recall", shown="how")
     held, reservation = Ledger(ceiling=10**9, finalize=5, spent=draw(COUNT)).reserve(draw(COUNT))
     state = RunState(
@@ -65,7 +65,7 @@ def states(draw):
         append=[ContextItem(kind="answer", call_id="c1", text=draw(TEXT))],
         next_effect=draw(st.integers(2, 99)),
         next_request=draw(st.integers(2, 99)),
-        notices=[NoticeDraft(sequence=1, event=Told.EXPIRED, at=AT.isoformat(), request_id=draw(TEXT))],
+        notices=[NoticeDraft(sequence=1, event=NoticeKind.EXPIRED, at=AT.isoformat(), request_id=draw(TEXT))],
         next_notice=draw(st.integers(2, 99)),
         next_plan=draw(st.integers(2, 99)),
         next_subrun=draw(st.integers(2, 99)),
@@ -112,10 +112,10 @@ def work(text):
         decision=Decision(actions=(CallTools(calls=(call,)), Finish(summary=text)), context="ref"),
         action=1,
         failed=True,
-        agreed={"call": Decided(verdict="approve", calls=named, by=text)},
+        agreed={"call": RequestOutcome(verdict="approve", calls=named, by=text)},
         batch=BegunBatch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
         program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
-        plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
+        plan=PlanAnswers(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
         planned=True,
         keeps=True,
         subruns=(OpenSubrun(workflow_id="w", call=call, share=Share(max_steps=1, max_tool_calls=0, max_code_runs=0)),),

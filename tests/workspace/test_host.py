@@ -18,7 +18,7 @@ from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.requirements import promise
 from tests.sandbox.places import HOUSE
 from toolbox.providers.answer import Answer
-from toolbox.providers.provider import Call, WorkspaceAccess
+from toolbox.providers.provider import ProviderCall, WorkspaceAccess
 from toolbox.workspace.provider import NO_WORKSPACE, WorkspaceProvider, workspace_providers
 
 pytestmark = pytest.mark.timeout(600)
@@ -197,11 +197,11 @@ async def test_where_an_operator_named_a_folder_the_host_starts_with_its_worker(
         assert lazy.pid is None
 
 
-def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments) -> Call:
+def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments) -> ProviderCall:
     async def sent() -> None:
         return None
 
-    return Call(
+    return ProviderCall(
         tool=tool, arguments=arguments, deadline_s=60, effect_id=effect, before_send=sent if effect else None,
         workspace_access=WorkspaceAccess(run=run, workspace="provided", writable=True),
     )  # fmt: skip
@@ -223,5 +223,5 @@ async def test_a_provider_calls_shows_and_refuses(client):
     busy = await files.call(call_of("read_file", run="other", path="a"))
     assert busy == Answer(success=False, error=busy.error)
     assert "in use by run r" in (busy.error or "")
-    lost = Call(tool="read_file", arguments={"path": "a"}, deadline_s=5)
+    lost = ProviderCall(tool="read_file", arguments={"path": "a"}, deadline_s=5)
     assert (await files.call(lost)).error == NO_WORKSPACE

@@ -11,7 +11,7 @@ from backstay.errors import IsolationUnavailable
 from backstay.policies.network import site
 from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile
+from sandbox.isolation.profile import JailProfile
 from sandbox.isolation.self_test import check_profile, run_workspace_self_test
 from sandbox.limits import shell_limits
 from sandbox.network.proxy import NetworkBounds, Proxy
@@ -258,7 +258,7 @@ async def test_every_property_of_a_jail_that_reaches_hosts_is_proven(area, trial
 
 @promise("workspaces:network-jail")
 async def test_a_jail_that_reaches_hosts_has_no_network_of_the_machine_or_does_not_start(area, trial):
-    profile = Profile(Nsjail.find(), image("shell"), kind="network", workspace=trial)
+    profile = JailProfile(Nsjail.find(), image("shell"), kind="network", workspace=trial)
     whole = profile.start(area / "jails")
     bare = whole[whole.index("-I") - 1 :]
     process = await asyncio.create_subprocess_exec(*bare, "--", "/usr/bin/true", stderr=asyncio.subprocess.PIPE)

@@ -29,7 +29,7 @@ class BoundParameter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Binding:
+class FunctionBinding:
     """Hold a tool's function: `module.function(...)` calls `tool`."""
 
     module: str
@@ -60,7 +60,7 @@ class Binding:
         return Signature([*named, *rest], return_annotation="Any")
 
 
-def bind(definition: Definition, module: str, function: str, *, inline: bool = False) -> Binding:
+def bind(definition: Definition, module: str, function: str, *, inline: bool = False) -> FunctionBinding:
     """Return the function of a tool; inline types name the fields of nested objects in place."""
     types = Types(definition.parameters, prefix=function, taken=IN_BINDINGS | {function}, inline=inline)
     members = types.members(definition.parameters)
@@ -70,7 +70,7 @@ def bind(definition: Definition, module: str, function: str, *, inline: bool = F
         _parameter(types, name, members.fields[name], names[name], required=name in members.required) for name in names
     ]
     others = unique([*names.values(), "others"], reserved=IN_BINDINGS | {*names.values()}, plain=False)["others"]
-    return Binding(
+    return FunctionBinding(
         module=module,
         function=function,
         tool=definition.name,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from toolbox.bindings.binding import Binding, BoundParameter, bind
+from toolbox.bindings.binding import BoundParameter, FunctionBinding, bind
 from toolbox.bindings.names import IN_BINDINGS, IN_PROGRAMS, literal, unique
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.naming import first_sentence
@@ -32,7 +32,7 @@ _TEMPLATES = Environment(
 _TEMPLATES.filters["literal"] = literal
 
 
-def full_source(binding: Binding) -> str:
+def full_source(binding: FunctionBinding) -> str:
     """Return the source with types and documentation, or the brief one when that would be too long."""
     # A function called like a type hides that type from its own annotations.
     typed = _bare(binding) if binding.function in _TYPES else binding
@@ -40,7 +40,7 @@ def full_source(binding: Binding) -> str:
     return source if len(source) <= FULL_LIMIT else brief_source(binding)
 
 
-def brief_source(binding: Binding) -> str:
+def brief_source(binding: FunctionBinding) -> str:
     """Return the source with the names of parameters only, or without any when they are too long."""
     source = _source(_bare(binding), one_line(binding.description))
     if len(source) <= BRIEF_LIMIT:
@@ -63,12 +63,12 @@ def one_line(text: str, limit: int = 200) -> str:
     return first_sentence(_visible(text[: limit * 10]), limit)
 
 
-def _bare(binding: Binding) -> Binding:
+def _bare(binding: FunctionBinding) -> FunctionBinding:
     parameters = tuple(replace(parameter, type="Any") for parameter in binding.parameters)
     return replace(binding, parameters=parameters, records={})
 
 
-def _source(binding: Binding, documentation: str) -> str:
+def _source(binding: FunctionBinding, documentation: str) -> str:
     types = [parameter.type for parameter in binding.parameters]
     types += [text for fields in binding.records.values() for text in fields.values()]
     used = {
@@ -89,7 +89,7 @@ def _source(binding: Binding, documentation: str) -> str:
     )
 
 
-def _documentation(binding: Binding) -> str:
+def _documentation(binding: FunctionBinding) -> str:
     text = _visible(binding.description[:_DESCRIPTION])
     described: list[str] = []
     for parameter in binding.parameters:
@@ -147,7 +147,7 @@ def signatures_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Sign
 def render_package(definitions: Iterable[Definition]) -> dict[str, str]:
     """Return the files of the package `sandbox_py` by relative path: a client, and one module per tool."""
     every = bound(definitions)
-    by_module: dict[str, list[Binding]] = {}
+    by_module: dict[str, list[FunctionBinding]] = {}
     for binding in every:
         by_module.setdefault(binding.module, []).append(binding)
     root = "sandbox_py"
@@ -182,14 +182,14 @@ def describe(definitions: Iterable[Definition], limit: int = 16_000) -> str:
     return "\n".join([*lines[:kept], *([f"and {left} more; search_tools finds them"] if left else [])])[:limit]
 
 
-def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Binding]:
+def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[FunctionBinding]:
     """Return the function of each tool; inline types name the fields of nested objects in place."""
     tools: dict[str, dict[str, Definition]] = {}
     for definition in definitions:
         provider, _, tool = definition.name.partition(".")
         tools.setdefault(provider, {})[tool] = definition
     modules = unique(tools, reserved=IN_PROGRAMS, plain=True)
-    found: list[Binding] = []
+    found: list[FunctionBinding] = []
     for provider, by_name in tools.items():
         functions = unique(by_name, reserved=IN_BINDINGS, plain=True)
         found += [
@@ -198,7 +198,7 @@ def bound(definitions: Iterable[Definition], *, inline: bool = False) -> list[Bi
     return found
 
 
-def _line(binding: Binding) -> str:
+def _line(binding: FunctionBinding) -> str:
     shown = ["*"] if binding.parameters else []
     shown += [_shown(parameter) for parameter in binding.parameters]
     shown += [f"**{binding.others}"] if binding.others else []

@@ -9,7 +9,7 @@ from backstay.canonical import digest_of
 from backstay.shown import one_line
 from backstay.tools.tool import Hit, Safety
 from toolbox.catalog.definition import Definition
-from toolbox.catalog.index import Index
+from toolbox.catalog.index import ToolIndex
 from toolbox.catalog.naming import file_name, first_sentence
 from toolbox.providers.declaration import CallTemplate
 
@@ -18,7 +18,7 @@ _SHORT = 200
 _NAMED = 10
 
 
-class Pinned(NamedTuple):
+class PinnedText(NamedTuple):
     """Hold the description of a tool, or of a server in its own words, and its hash."""
 
     digest: str
@@ -38,7 +38,7 @@ class Catalog:
     """What an operator should correct, one line each."""
     unavailable: dict[str, str]
     """Why a provider cannot be used now, by provider; tools that were listed before stay listed."""
-    index: Index = field(repr=False)
+    index: ToolIndex = field(repr=False)
     starting: frozenset[str] = frozenset()
     """The providers among the unavailable ones that may still become available."""
     kinds: dict[str, str] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class Catalog:
     """Why the user does not see a provider at all, by provider."""
 
     @property
-    def pinned(self) -> dict[str, Pinned]:
+    def pinned(self) -> dict[str, PinnedText]:
         """Return what counts until people accept another text: each tool, and, by provider, its server's words."""
-        tools = {name: Pinned(found.digest, found.said) for name, found in self.definitions.items()}
+        tools = {name: PinnedText(found.digest, found.said) for name, found in self.definitions.items()}
         spoken = {name: {"description": text} for name, text in self.instructions.items()}
-        return tools | {name: Pinned(digest_of(said), said) for name, said in spoken.items()}
+        return tools | {name: PinnedText(digest_of(said), said) for name, said in spoken.items()}
 
     def search(
         self,
@@ -146,7 +146,7 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
         by_function={definition.function: definition for definition in shown.values()},
         problems=found,
         unavailable=unavailable,
-        index=Index(definition for definition in checked.values() if definition.is_found),
+        index=ToolIndex(definition for definition in checked.values() if definition.is_found),
     )
 
 

@@ -25,7 +25,7 @@ def _sql(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-class Index:
+class ToolIndex:
     """Hold the words of one catalog, and the meaning of its tools; build it off the event loop."""
 
     def __init__(self, definitions: Iterable[Definition], *, by_meaning: bool = True) -> None:

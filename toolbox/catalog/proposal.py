@@ -22,7 +22,7 @@ _READS, _REACHES_OUT, _ADDS, _ENDANGERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProposalGroup:
     """Hold tools of one provider for which the same is proposed, on the same grounds."""
 
     safety: Safety
@@ -36,7 +36,7 @@ class Group:
         return {"safety": self.safety.value} | ({"egress": True} if self.egress else {})
 
 
-def propose(definitions: Iterable[Definition]) -> tuple[list[Group], list[str]]:
+def propose(definitions: Iterable[Definition]) -> tuple[list[ProposalGroup], list[str]]:
     """Return the groups for tools without a class, and the tools that stay `restricted_write`."""
     groups: dict[tuple[Safety, bool, Literal["server", "name"]], list[str]] = {}
     restricted: list[str] = []
@@ -48,7 +48,7 @@ def propose(definitions: Iterable[Definition]) -> tuple[list[Group], list[str]]:
             restricted.append(definition.mcp_name)
         else:
             groups.setdefault(found, []).append(definition.mcp_name)
-    return [Group(*found, tuple(tools)) for found, tools in sorted(groups.items())], restricted
+    return [ProposalGroup(*found, tuple(tools)) for found, tools in sorted(groups.items())], restricted
 
 
 def _proposed(definition: Definition) -> tuple[Safety, bool, Literal["server", "name"]] | None:

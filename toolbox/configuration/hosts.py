@@ -38,7 +38,7 @@ _PROJECT_FOLDERS = frozenset({".vscode", ".cursor"})
 
 
 @dataclass(kw_only=True)
-class Imported:
+class ImportedServer:
     """Hold one server as toolbox.json will name it."""
 
     name: str
@@ -61,7 +61,7 @@ def host_files(variables: Mapping[str, str]) -> list[Path]:
     return [path for path in dict.fromkeys(found) if path.is_file()]
 
 
-def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[Imported], list[str]]:
+def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[ImportedServer], list[str]]:
     """Return the servers that a host's file names, and why others of its entries are not among them.
 
     No secret gets the name of a variable that is known with another value. Raises ToolboxInvalid naming file, field
@@ -73,7 +73,7 @@ def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[Imported], li
         raise ToolboxInvalid(f"{path}: {_why_none(data)}")
     project = _project_of(path)
     taken = dict(known)
-    servers, faults = list[Imported](), list[str]()
+    servers, faults = list[ImportedServer](), list[str]()
     for name, entry in found.items():
         try:
             names = {server.name for server in servers}
@@ -123,7 +123,7 @@ def _why_none(data: dict[str, Any]) -> str:
     return "names no server; it needs `mcpServers`, or `servers` as VS Code writes it"
 
 
-def server_of(name: str, entry: Mapping[str, Any], known: Mapping[str, str]) -> Imported:
+def server_of(name: str, entry: Mapping[str, Any], known: Mapping[str, str]) -> ImportedServer:
     """Return a server that a person describes, with its secrets as variables."""
     return _Reader(name, None, dict(known)).read(entry)
 
@@ -164,7 +164,9 @@ def _project_of(path: Path) -> Path | None:
     return folder.parent if folder.name in _PROJECT_FOLDERS and folder.parent != Path.home() else None
 
 
-def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str], names: Collection[str]) -> Imported:
+def _imported(
+    name: str, entry: Any, project: Path | None, taken: dict[str, str], names: Collection[str]
+) -> ImportedServer:
     if not isinstance(entry, dict):
         raise ToolboxInvalid(f"the server {name[:100]!r} is not an object; correct it there")
     known = dict(taken)  # an entry that is not taken over takes no variable either
@@ -198,10 +200,10 @@ class _Reader:
         self._taken = taken
         self._referenced: set[str] = set()
         self._redactor = Redactor(())
-        self._found = Imported(name=name, entry={})
+        self._found = ImportedServer(name=name, entry={})
         self._prefix = name
 
-    def read(self, entry: Mapping[str, Any]) -> Imported:
+    def read(self, entry: Mapping[str, Any]) -> ImportedServer:
         """Return the entry with what belongs to it."""
         self._referenced = {
             _variable(_name_in(found).removeprefix("input:"))

@@ -43,36 +43,42 @@ class Meaning(StrEnum):
     DOUBTFUL = "doubtful"
 
 
-class Judged(NamedTuple):
+class AnswerMeaning(NamedTuple):
     """Hold what an answer means, and why."""
 
     meaning: Meaning
     why: str = ""
 
 
-def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> Judged:
+def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> AnswerMeaning:
     """Say what the answer to a write means: by the tool's declaration, or else by what it looks like.
 
     `variables` are `arguments` and `effect`; the declared expressions see `result` and `error`, too.
     """
     seen = {**variables, "result": answer.meant, "error": answer.error}
     if declared.failed_if is not None and _holds(declared.failed_if, seen):
-        return Judged(Meaning.FAILED, "failed_if says that it failed")
+        return AnswerMeaning(Meaning.FAILED, "failed_if says that it failed")
     if not answer.success:
         may_have_acted = answer.may_have_acted or (declared.verify is not None and not answer.left_nothing)
-        return Judged(Meaning.DOUBTFUL, MAY_HAVE_ACTED) if may_have_acted else Judged(Meaning.FAILED)
+        return AnswerMeaning(Meaning.DOUBTFUL, MAY_HAVE_ACTED) if may_have_acted else AnswerMeaning(Meaning.FAILED)
     if declared.succeeded_if is not None:
         succeeded = _holds(declared.succeeded_if, seen)
         if succeeded:
-            return Judged(Meaning.APPLIED)
+            return AnswerMeaning(Meaning.APPLIED)
         certain = succeeded is False and declared.failed_if is None
-        return Judged(Meaning.FAILED if certain else Meaning.DOUBTFUL, "succeeded_if does not say that it succeeded")
+        return AnswerMeaning(
+            Meaning.FAILED if certain else Meaning.DOUBTFUL, "succeeded_if does not say that it succeeded"
+        )
     if declared.failed_if is not None:
         failed = _holds(declared.failed_if, seen)
-        return Judged(Meaning.APPLIED) if failed is False else Judged(Meaning.DOUBTFUL, "failed_if cannot tell")
+        return (
+            AnswerMeaning(Meaning.APPLIED)
+            if failed is False
+            else AnswerMeaning(Meaning.DOUBTFUL, "failed_if cannot tell")
+        )
     if reports_error(answer.data):
-        return Judged(Meaning.DOUBTFUL, "the answer reports an error")
-    return Judged(Meaning.APPLIED)
+        return AnswerMeaning(Meaning.DOUBTFUL, "the answer reports an error")
+    return AnswerMeaning(Meaning.APPLIED)
 
 
 def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> str | None:

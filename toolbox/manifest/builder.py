@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backstay.policies.policy import Policy, forbids
 from backstay.redaction.redactor import Redactor, mask
 from backstay.tools.tool import Safety
-from toolbox.bindings.binding import Binding
+from toolbox.bindings.binding import FunctionBinding
 from toolbox.bindings.package import bound, render_package
 from toolbox.catalog.catalog import Catalog, path_of
 from toolbox.catalog.definition import Definition
@@ -24,7 +24,7 @@ _SECRETS_SHOWN = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refreshed:
+class RefreshedManifest:
     """Hold a manifest and where it lies now."""
 
     manifest: Manifest
@@ -51,7 +51,7 @@ class ToolboxBuilder:
         catalog = await self._toolbox.catalog(user_id, fresh=fresh)
         return (await asyncio.to_thread(self._make, user_id, catalog))[0]
 
-    async def refresh_manifest(self, user_id: str = "singleton") -> Refreshed:
+    async def refresh_manifest(self, user_id: str = "singleton") -> RefreshedManifest:
         """Ask every server for its tools anew and bring the user's folder up to date; unchanged files stay.
 
         Raises SettingsInvalid when nothing can be written.
@@ -62,11 +62,11 @@ class ToolboxBuilder:
     def _make(self, user_id: str, catalog: Catalog) -> tuple[Manifest, list[Definition]]:
         return make_manifest(user_id, catalog, policy=self._policy, redactor=self._redactor)
 
-    def _refresh(self, user_id: str, catalog: Catalog) -> Refreshed:
+    def _refresh(self, user_id: str, catalog: Catalog) -> RefreshedManifest:
         manifest, definitions = self._make(user_id, catalog)
         folder = folder_of(self._home, user_id)
         changed = keep(manifest, render_package(definitions), folder)
-        return Refreshed(manifest=manifest, folder=folder, changed=changed)
+        return RefreshedManifest(manifest=manifest, folder=folder, changed=changed)
 
 
 def make_manifest(
@@ -109,7 +109,7 @@ def _provider(name: str, catalog: Catalog, tools: dict[str, ManifestTool], redac
 
 
 def _tool(
-    definition: Definition, binding: Binding, catalog: Catalog, *, policy: Policy, redactor: Redactor
+    definition: Definition, binding: FunctionBinding, catalog: Catalog, *, policy: Policy, redactor: Redactor
 ) -> ManifestTool:
     tool, undo = definition.tool, catalog.undo_of(definition)
     return ManifestTool(

@@ -12,7 +12,7 @@ from system.dialing import origin_of
 from toolbox.oauth.discovery import wanted_scope
 
 
-class Tokens(Protocol):
+class TokenSource(Protocol):
     """Know which token a call of a user is made with."""
 
     async def usable(self, user_id: str, provider: str) -> Connection | None:
@@ -38,7 +38,7 @@ class Authorization(httpx2.Auth):
     Nothing is raised here: the MCP client ends when a request of it does, and with it every other call.
     """
 
-    def __init__(self, tokens: Tokens, user_id: str, provider: str, url: str, *, bears: bool = True) -> None:
+    def __init__(self, tokens: TokenSource, user_id: str, provider: str, url: str, *, bears: bool = True) -> None:
         """`url` is the only server that gets the token; with an address of the user's own, it `bears` none."""
         self._tokens, self._bears = tokens, bears
         self._named = user_id, provider

@@ -25,10 +25,10 @@ from backstay.version import version
 from toolbox.mcp.elicitation import ElicitationRouter
 from toolbox.mcp.errors import describe_fault, of_status, unwrap
 from toolbox.mcp.http_transport import HttpExchange, current
-from toolbox.mcp.printed import Printed
+from toolbox.mcp.printed import ServerOutput
 from toolbox.mcp.streams import tolerant
 from toolbox.mcp.transports import Transport
-from toolbox.providers.listing import Beside
+from toolbox.providers.listing import ServerExtras
 from toolbox.schema import compile_schema, misfits
 
 CONNECT_S = 15.0
@@ -44,14 +44,14 @@ _CHANGES = (ToolListChangedNotification, ResourceListChangedNotification, Prompt
 _log = structlog.get_logger("toolbox")
 
 
-class Connection:
+class McpConnection:
     """Hold one client; every call may use it, only its own task opens and closes it."""
 
     def __init__(
         self, transport: Transport, changed: Any, within_s: float, log: Path | None = None, greeting: str = AUTO
     ) -> None:
         self._within_s = within_s
-        self._printed = Printed(log)
+        self._printed = ServerOutput(log)
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ class Connection:
         """Whether the server refuses calls for want of the handshake that it said it can do without."""
         self.output_schemas: dict[str, Any] = {}
         """What the server's tools say about their answers, by tool."""
-        self.beside: Beside | None = None
+        self.beside: ServerExtras | None = None
         """What the server offers besides tools, once it was asked for that."""
         self._validators: dict[str, tuple[Any, Any]] = {}
         self._validating = asyncio.Lock()

@@ -103,7 +103,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             return _failure(exchange.fault)
         exchange.status = response.status_code
         exchange.retry_after_s = _seconds(response.headers.get("retry-after"))
-        stream = _Capped(response, exchange, ends, endless=request.method == "GET")
+        stream = _CappedBody(response, exchange, ends, endless=request.method == "GET")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             exchange.fault = "the server compressed its answer although it was asked not to"
@@ -180,7 +180,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 if response.status_code < 400:
                     await response.aclose()
                     return response.status_code, None
-                seen = _with(response, _Capped(response, exchange, ends, endless=False))
+                seen = _with(response, _CappedBody(response, exchange, ends, endless=False))
                 return response.status_code, _said(await seen.aread())
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
             return None, None
@@ -195,7 +195,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         try:
             async with asyncio.timeout(PROBE_S):
                 response = await self._inner.handle_async_request(probe)
-                said = await _with(response, _Capped(response, seen, ends, endless=False)).aread()
+                said = await _with(response, _CappedBody(response, seen, ends, endless=False)).aread()
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
             return
         is_error = isinstance(answer_to(0, said), JSONRPCError) and not names("backstay-probe", said)
@@ -347,7 +347,7 @@ class _Body(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class _Capped(httpx2.AsyncByteStream):
+class _CappedBody(httpx2.AsyncByteStream):
     """Bound an answer in bytes and time; of a stream without end, bound each event."""
 
     def __init__(self, response: httpx2.Response, exchange: HttpExchange, ends: float | None, *, endless: bool) -> None:

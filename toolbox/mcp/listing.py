@@ -16,7 +16,7 @@ _TOOLS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ToolListing:
     """Hold the tools of a server, what is wrong with the others, and for how long that counts."""
 
     tools: tuple[ListedTool, ...]
@@ -25,7 +25,7 @@ class Listed:
     fresh_s: float
 
 
-async def list_all_tools(client: Client) -> Listed:
+async def list_all_tools(client: Client) -> ToolListing:
     """Return every tool once, in the server's order; of a list without an end, as many as were read."""
     found: dict[str, ListedTool] = {}
     problems: list[str] = []
@@ -59,7 +59,7 @@ async def list_all_tools(client: Client) -> Listed:
     unnamed += len(problems) - len(kept)
     more = [f": {unnamed} more entries of its list are left out"] if unnamed else []
     told = tuple(one_line(problem, 300) for problem in (*kept, *more))
-    return Listed(tuple(found.values()), told, min(fresh_ms, default=FRESH_MS) / 1000)
+    return ToolListing(tuple(found.values()), told, min(fresh_ms, default=FRESH_MS) / 1000)
 
 
 def _has_no_tools(client: Client) -> bool:

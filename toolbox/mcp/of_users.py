@@ -9,14 +9,14 @@ from backstay.errors import BackstayError, ToolUnavailable
 from backstay.shown import one_line
 from backstay.tools.connection import Connection
 from backstay.tools.tool import Safety
-from toolbox.mcp.authorization import Tokens
+from toolbox.mcp.authorization import TokenSource
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
-from toolbox.providers.provider import NOBODYS, Call, NotSent
+from toolbox.providers.provider import NOBODYS, NotSent, ProviderCall
 
 SIGN_IN = "sign_in"
 """The tool by which a run asks its user to sign in."""
@@ -33,7 +33,7 @@ class UserServers:
     def __init__(
         self,
         name: str,
-        tokens: Tokens,
+        tokens: TokenSource,
         make: Callable[[str, Connection], McpProvider],
         kind: str = "mcp",
     ) -> None:
@@ -61,7 +61,7 @@ class UserServers:
         """Return no tool: each user has their own."""
         return Listing(reason=NOBODYS)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Raise ToolUnavailable: nobody calls it."""
         raise ToolUnavailable(f"{self.name}: {NOBODYS}")
 
@@ -121,7 +121,7 @@ class UserServer:
         if known is not None:
             await self._of(known).wait_started(patience_s)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Make a call with the user's token; where there is none that holds, ask the person for a sign-in first."""
         if not self._owner:
             raise ToolUnavailable(f"{self.name}: {NOBODYS}")
@@ -141,7 +141,7 @@ class UserServer:
         if self._server is not None:
             await self._server.close()
 
-    async def _called(self, call: Call) -> Answer:
+    async def _called(self, call: ProviderCall) -> Answer:
         known = await self._known()
         if known is None:
             return self._question()

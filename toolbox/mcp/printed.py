@@ -19,7 +19,7 @@ _UNREAD = re.compile(
 """A line in the log that is nearly a message: without its version, of several lines, or behind a header."""
 
 
-class Printed:
+class ServerOutput:
     """Read what a server has printed since it was started."""
 
     def __init__(self, log: Path | None) -> None:

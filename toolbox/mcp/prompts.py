@@ -8,7 +8,7 @@ from mcp.types import CallToolResult, GetPromptResult, InputRequiredResult
 
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
-from toolbox.mcp.connection import Connection
+from toolbox.mcp.connection import McpConnection
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
 from toolbox.providers.answer import Answer, answer_of, refused
@@ -25,7 +25,7 @@ _WORDS = 500
 _ARGUMENTS = 50
 
 
-async def listed_prompts(connection: Connection) -> list[dict[str, Any]]:
+async def listed_prompts(connection: McpConnection) -> list[dict[str, Any]]:
     """Return the prompts that the first page of a server's list names; none where it refuses to list any."""
     try:
         result = await connection.client.session.list_prompts()

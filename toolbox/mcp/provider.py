@@ -17,7 +17,7 @@ from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.shown import message_block
 from system.dialing import AddressRefused
-from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Connection
+from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, McpConnection
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
@@ -28,8 +28,8 @@ from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
 from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.json_safe import json_safe
-from toolbox.providers.listing import Beside, Listing
-from toolbox.providers.provider import Call, NotSent
+from toolbox.providers.listing import Listing, ServerExtras
+from toolbox.providers.provider import NotSent, ProviderCall
 from toolbox.providers.server_tasks import TaskRequest
 
 _INSTRUCTIONS = 2000
@@ -81,8 +81,8 @@ class McpProvider:
         self._idle: asyncio.TimerHandle | None = None
         self._redactor = redactor
         self._turns = ConcurrencyLimit(name, most)
-        self._connection: Connection | None = None
-        self._retired: list[Connection] = []
+        self._connection: McpConnection | None = None
+        self._retired: list[McpConnection] = []
         """Those that take no more calls and still wait for answers."""
         self._opening = SharedTask(self._open)
         self._refreshing = SharedTask(self._refresh)
@@ -119,7 +119,7 @@ class McpProvider:
         if self._connection is None and self._listing.reason is None and not self._asleep:
             await asyncio.wait({self._refreshed()}, timeout=patience_s)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`.
 
         The deadline counts from here: it is also the end of the lease under which an effect is sent.
@@ -135,7 +135,7 @@ class McpProvider:
                         raise
         raise AssertionError("a loop that returns or raises")
 
-    async def _called(self, call: Call, ends: float) -> Answer:
+    async def _called(self, call: ProviderCall, ends: float) -> Answer:
         connection = await self._connected(max(0.0, ends - asyncio.get_running_loop().time()))
         if call.still_listed is not None:
             call.still_listed(self._listing)
@@ -188,7 +188,7 @@ class McpProvider:
         if idle_s > 0:
             self._idle = asyncio.get_running_loop().call_later(idle_s, self._fall_asleep, connection)
 
-    def _fall_asleep(self, connection: Connection) -> None:
+    def _fall_asleep(self, connection: McpConnection) -> None:
         if self._connection is not connection or not connection.alive:
             return
         if connection.in_use or self._refreshing.running:
@@ -224,7 +224,7 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
 
-    async def _connected(self, timeout_s: float | None = None) -> Connection:
+    async def _connected(self, timeout_s: float | None = None) -> McpConnection:
         """Return a connection whose tools were listed; concurrent callers share one attempt to open it."""
         if self._connection is not None and self._connection.alive:
             return self._connection
@@ -238,7 +238,7 @@ class McpProvider:
             raise ToolUnavailable(f"{self.name} is closed")
         return opening.result()
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> McpConnection:
         self._retired = [connection for connection in self._retired if not connection.ended]
         if self._connection is not None and self._connection.retired:
             self._retired.append(self._connection)
@@ -247,7 +247,7 @@ class McpProvider:
         self._connection = None
         ways = [(transport, greeting) for transport in self._transports for greeting in self._greetings]
         for position, (transport, greeting) in enumerate(ways, 1):
-            connection = Connection(transport, self._forget, self._may_take_s, self._log, greeting)
+            connection = McpConnection(transport, self._forget, self._may_take_s, self._log, greeting)
             try:
                 await connection.wait_open()
                 await self._read(connection)
@@ -269,7 +269,7 @@ class McpProvider:
             return connection
         raise ToolUnavailable(f"{self.name} has no address")
 
-    async def _read(self, connection: Connection) -> None:
+    async def _read(self, connection: McpConnection) -> None:
         exchange = HttpExchange(ends=asyncio.get_running_loop().time() + _LIST_S)
         token = current.set(exchange)
         changes = self._changes
@@ -304,7 +304,7 @@ class McpProvider:
         self._read_at = time.monotonic() if changes == self._changes else float("-inf")
         self._failures = 0
 
-    async def _beside(self, connection: Connection) -> Beside:
+    async def _beside(self, connection: McpConnection) -> ServerExtras:
         """Return what the server offers besides tools; failures meanwhile say nothing of its tools."""
         token = current.set(HttpExchange(ends=asyncio.get_running_loop().time() + _LIST_S))
         try:

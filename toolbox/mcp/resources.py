@@ -16,7 +16,7 @@ from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParam
 
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
-from toolbox.mcp.connection import Connection
+from toolbox.mcp.connection import McpConnection
 from toolbox.mcp.prompts import PREFIX, PromptRequest, listed_prompts, prompt_tools
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
@@ -25,7 +25,7 @@ from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.label import label_of
-from toolbox.providers.listing import Beside, ListedTool, ToolAnnotations
+from toolbox.providers.listing import ListedTool, ServerExtras, ToolAnnotations
 
 LIST, READ = "resources_list", "resources_read"
 MOST_ENTRIES = 2_000
@@ -41,7 +41,7 @@ ReadPage = Callable[[str | None], Awaitable[tuple[list[Entry], Any]]]
 """Returns the entries of a page, and what the server calls the next one."""
 
 
-async def beside_of(connection: Connection) -> Beside:
+async def beside_of(connection: McpConnection) -> ServerExtras:
     """Return what a server offers besides tools; one that does not answer in time offers nothing that it lists."""
     offered = connection.client.server_capabilities
     pages = [] if offered.resources is None else [*_lists(connection).values()]
@@ -58,7 +58,7 @@ async def beside_of(connection: Connection) -> Beside:
         whole = False
     reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found)
     more: Any = {"reaches_out": reaches_out, "prompts": tuple(prompts), "whole": whole}
-    return Beside(resources=offered.resources is not None, listed=bool(found), **more)
+    return ServerExtras(resources=offered.resources is not None, listed=bool(found), **more)
 
 
 async def _first_of(read: ReadPage) -> list[Entry]:
@@ -69,7 +69,7 @@ async def _first_of(read: ReadPage) -> list[Entry]:
         return []
 
 
-def tools_beside(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:
+def tools_beside(beside: ServerExtras, taken: Iterable[str]) -> list[ListedTool]:
     """Return the tools for what a server offers besides its own."""
     names = set(taken)
     return [*resource_tools(beside, names), *prompt_tools(beside.prompts, names)]
@@ -80,7 +80,7 @@ def request_for_tool(tool: str) -> type[ToolCallRequest]:
     return PromptRequest if tool.startswith(PREFIX) else ResourceRequest
 
 
-def resource_tools(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:
+def resource_tools(beside: ServerExtras, taken: Iterable[str]) -> list[ListedTool]:
     """Return the tools by which resources are found and read; a server's own tools of these names stay its own."""
     if not beside.resources:
         return []
@@ -170,7 +170,7 @@ class ResourceRequest(ToolCallRequest):
 _LISTS = ("resources", "templates")
 
 
-def _lists(connection: Connection) -> dict[str, ReadPage]:
+def _lists(connection: McpConnection) -> dict[str, ReadPage]:
     session = connection.client.session
 
     def of(list_page: Any, field: str) -> ReadPage:

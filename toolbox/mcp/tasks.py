@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
-from toolbox.mcp.connection import Connection
+from toolbox.mcp.connection import McpConnection
 from toolbox.mcp.elicitation import elicit_results, input_required
 from toolbox.mcp.errors import of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import HttpExchange, current
@@ -33,7 +33,7 @@ _NOT_OFFERED = "the server asks for sampling or for roots, which are not availab
 _ENDS_ANEW = frozenset({"task", "input_required"})
 
 
-class _Asked(Request[dict[str, Any], str]):
+class _TaskRequest(Request[dict[str, Any], str]):
     """Ask about one task; over HTTP its id is in a header too, by which it is routed."""
 
     name_param = "taskId"
@@ -54,7 +54,7 @@ def task_of(said: Mapping[str, Any]) -> TaskState:
     return _state(name, said)
 
 
-async def ask_about(connection: Connection, request: TaskRequest, *, over_http: bool) -> Answer:
+async def ask_about(connection: McpConnection, request: TaskRequest, *, over_http: bool) -> Answer:
     """Send one request about a task, and return the task, or what it came to.
 
     Raises TaskGone, and NotSent or OutcomeUnknown where another try may find out more.
@@ -70,7 +70,7 @@ async def ask_about(connection: Connection, request: TaskRequest, *, over_http: 
     token = current.set(exchange)
     try:
         async with asyncio.timeout_at(ends):
-            asked = _Asked(method=f"tasks/{request.action}", params=params)
+            asked = _TaskRequest(method=f"tasks/{request.action}", params=params)
             result = await connection.client.session.send_request(asked, Result, request.deadline_s + 1)
     except TimeoutError:
         raise OutcomeUnknown(f"no answer about the task within {request.deadline_s:g} s", timed_out=True) from None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
-from toolbox.mcp.connection import Connection
+from toolbox.mcp.connection import McpConnection
 from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
 from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import CAP, GONE, HttpExchange, current
@@ -20,7 +20,7 @@ from toolbox.mcp.tasks import is_task, task_of
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
-from toolbox.providers.provider import Call, NotSent
+from toolbox.providers.provider import NotSent, ProviderCall
 
 _HANDSHAKE = re.compile(
     r"\b(?:not|before|without|expect\w*|must|requires?|needs?)\b.{0,30}\binitiali[sz]"
@@ -36,7 +36,7 @@ class SessionGone(NotSent):
 class ToolCallRequest:
     """Send one call and read its answer."""
 
-    def __init__(self, connection: Connection, call: Call, ends: float, *, over_http: bool) -> None:
+    def __init__(self, connection: McpConnection, call: ProviderCall, ends: float, *, over_http: bool) -> None:
         """Send over this connection, until the loop's clock shows `ends`."""
         self._connection = connection
         self._call = call

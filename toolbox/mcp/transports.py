@@ -42,7 +42,7 @@ class Overlong:
     tail: bytes
 
 
-class Lines:
+class LineBuffer:
     """Collect chunks until a line is whole; the cost stays linear however long the line is."""
 
     def __init__(self, cap: int) -> None:
@@ -149,7 +149,7 @@ async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Pa
 
 
 async def _read(process: asyncio.subprocess.Process, to_client: Any, stderr: "_Log", ended: asyncio.Event) -> None:
-    lines = Lines(CAP)
+    lines = LineBuffer(CAP)
     ends: float | None = None
     assert process.stdout is not None  # noqa: S101 - opened with pipes
     try:

@@ -21,7 +21,7 @@ from backstay.tools.connection import SERVICE, Connection, ConnectionStore, Depa
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.oauth.account_service import UserAccounts
-from toolbox.oauth.discovery import Discovered, discover, is_for, require_pkce
+from toolbox.oauth.discovery import TokenEndpoints, discover, is_for, require_pkce
 from toolbox.oauth.tokens import (
     GrantGone,
     departure,
@@ -46,7 +46,7 @@ _FAULTS = (AddressRefused, OAuthFlowError, GrantGone, ToolUnavailable, httpx2.HT
 _log = structlog.get_logger("toolbox")
 
 
-class Connections:
+class OAuthConnections:
     """Sign users in at the servers of one toolbox, and say with which token a call is made."""
 
     def __init__(self, servers: Mapping[str, ServerEntry], store: ConnectionStore, page: str | None = None) -> None:
@@ -311,12 +311,12 @@ class Connections:
         except (httpx2.HTTPError, AddressRefused, GrantGone):
             return False
 
-    async def _discovered(self, provider: str, granted: str) -> Discovered:
+    async def _discovered(self, provider: str, granted: str) -> TokenEndpoints:
         server = self._servers[provider]
         assert server.auth is not None and server.url is not None  # noqa: S101, PT018 - others are left out
         return await discover(server.url, server.auth, self.dialer(provider), granted)
 
-    async def _client(self, provider: str, found: Discovered, return_to: str) -> dict[str, Any]:
+    async def _client(self, provider: str, found: TokenEndpoints, return_to: str) -> dict[str, Any]:
         """Return how backstay is known to an issuer; where nothing else says so, it is registered there once."""
         auth = self._servers[provider].auth
         assert auth is not None  # noqa: S101 - others are left out

@@ -36,7 +36,7 @@ _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class TokenEndpoints:
     """Hold where tokens for one server come from."""
 
     metadata: OAuthMetadata
@@ -56,7 +56,7 @@ def wanted_scope(response: httpx2.Response) -> str:
     return plain_scope(extract_scope_from_www_auth(response))
 
 
-async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = "") -> Discovered:
+async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = "") -> TokenEndpoints:
     """Ask a server who gives tokens for it, and that issuer for its addresses; all of them may be used.
 
     `granted` is what was allowed or wanted before. Raises SignInRefused, AddressRefused and httpx2.HTTPError.
@@ -71,7 +71,7 @@ async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = ""
     asked = plain_scope(extract_scope_from_www_auth(challenge)) if challenge.status_code in {401, 403} else ""
     usual = get_client_metadata_scopes(asked or None, described, metadata, GRANTS)
     scope = " ".join(auth.scopes) or plain_scope(usual)
-    return Discovered(metadata, _named_resource(url, described), union_scopes(granted, scope) or "")
+    return TokenEndpoints(metadata, _named_resource(url, described), union_scopes(granted, scope) or "")
 
 
 def is_for(url: str, resource: str) -> bool:

@@ -20,7 +20,7 @@ from backstay.errors import SignInRefused, ToolUnavailable
 from backstay.tools.connection import Grant, client_document
 from system.dialing import Dialer
 from toolbox.configuration.configuration import ServerAuth
-from toolbox.oauth.discovery import Discovered, parsed, plain_scope
+from toolbox.oauth.discovery import TokenEndpoints, parsed, plain_scope
 
 _GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """What an issuer says when it will not renew, however often it is asked."""
@@ -69,7 +69,7 @@ async def register(metadata: OAuthMetadata, return_to: str, scope: str, dialer: 
     return _plain(client)
 
 
-def departure(found: Discovered, client: dict[str, Any], return_to: str, state: str) -> tuple[str, str]:
+def departure(found: TokenEndpoints, client: dict[str, Any], return_to: str, state: str) -> tuple[str, str]:
     """Return the address at which a person signs in, and the verifier that only we know."""
     pkce = PKCEParameters.generate()
     asked = {

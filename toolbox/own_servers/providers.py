@@ -14,11 +14,11 @@ from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in, secrets_in_header
 from toolbox.mcp.transports import http_transports
-from toolbox.own_servers.registry import OwnServers
+from toolbox.own_servers.registry import UserServerRegistry
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import Listing
-from toolbox.providers.provider import Call, Provider
+from toolbox.providers.provider import Provider, ProviderCall
 from toolbox.providers.server_tasks import TaskRequest
 
 _MOST_OPEN = 200
@@ -33,7 +33,7 @@ it may change something. Any other tool asks."""
 class OwnProviders:
     """Open the servers of users, each as its own user has it."""
 
-    def __init__(self, registry: OwnServers, secrets: Collection[str] = ()) -> None:
+    def __init__(self, registry: UserServerRegistry, secrets: Collection[str] = ()) -> None:
         """`secrets` are those of the toolbox."""
         self._registry = registry
         self._secrets = frozenset(secrets)
@@ -85,7 +85,7 @@ class OwnServerProvider:
     kind = "mcp"
 
     def __init__(
-        self, server: OwnServer, registry: OwnServers, secrets: Collection[str], lists: ListingNumbers
+        self, server: OwnServer, registry: UserServerRegistry, secrets: Collection[str], lists: ListingNumbers
     ) -> None:
         """Open nothing yet."""
         self.name = server.provider
@@ -121,7 +121,7 @@ class OwnServerProvider:
         if not self._registry.fault_of(self._url):
             await self._inner.wait_started(patience_s)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Make a call; the server cannot repeat what it was called with."""
         self._require_allowed()
         still_listed, on_progress = call.still_listed, call.on_progress

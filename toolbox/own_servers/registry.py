@@ -33,7 +33,7 @@ _LOST = "the key is gone that its address and headers were encrypted with; remov
 _log = structlog.get_logger("toolbox")
 
 
-class OwnServers:
+class UserServerRegistry:
     """Keep the servers of users within what the operator allows."""
 
     def __init__(self, rules: UsersServers, store: OwnServerStore, internet: Internet | None = None) -> None:

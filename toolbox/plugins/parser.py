@@ -12,11 +12,11 @@ _WORD = re.compile(r"\W+")
 _CHOICES = 1000
 
 
-class _Dumped(BaseModel):
+class _ParserDump(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Argument(_Dumped):
+class Argument(_ParserDump):
     """Hold one argument of a parser."""
 
     kind: Literal["store", "const", "boolean", "count", "append", "extend"]
@@ -38,14 +38,14 @@ class Argument(_Dumped):
         return self.nargs not in {None, "?", 0}
 
 
-class ExclusiveGroup(_Dumped):
+class ExclusiveGroup(_ParserDump):
     """Name arguments of which at most one may be given."""
 
     members: tuple[int, ...]
     required: bool = False
 
 
-class Parser(_Dumped):
+class Parser(_ParserDump):
     """Hold a parser and those of its subcommands."""
 
     summary: str = ""

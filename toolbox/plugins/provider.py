@@ -19,7 +19,7 @@ from toolbox.providers.answer import Answer, parsed, refused
 from toolbox.providers.concurrency import SharedTask
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import Call, NotSent
+from toolbox.providers.provider import NotSent, ProviderCall
 
 _RETRY_S = 30.0
 _JAILED_SIGNAL = 128
@@ -62,7 +62,7 @@ class PluginProvider:
         """Return a hash of all of its files but those that match a glob."""
         return folder_hash(self._plugin.folder, leave_out)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Run it once, while no other call of it runs, of whatever process; one that is `parallel` does not wait.
 
         Raises ToolUnavailable before `before_send`, also as ToolBusy; NotSent or OutcomeUnknown after it.
@@ -125,7 +125,7 @@ class PluginProvider:
         self._described_at = time.monotonic()
         self._state = state
 
-    async def _run(self, words: Sequence[str], call: Call, left_s: float, held: Sequence[int]) -> Answer:
+    async def _run(self, words: Sequence[str], call: ProviderCall, left_s: float, held: Sequence[int]) -> Answer:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
             result = await self._plugin.run(words, timeout_s=left_s, variables=variables, inherited=held)

@@ -8,7 +8,7 @@ from toolbox.providers.declaration import Declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ServerExtras:
     """Hold what a server offers besides tools."""
 
     resources: bool = False

@@ -50,7 +50,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProviderCall:
     """Hold one request to a provider."""
 
     tool: str
@@ -95,7 +95,7 @@ class Provider(Protocol):
         """Return the tools; a server that cannot be reached is a reason in the listing, never an error."""
         ...
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Call one tool; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
         ...
 
@@ -119,7 +119,7 @@ class PerUser(Protocol):
 
 
 @runtime_checkable
-class Started(Protocol):
+class StartableProvider(Protocol):
     """Be a provider that has to start before it can list its tools."""
 
     async def wait_started(self, patience_s: float) -> None:

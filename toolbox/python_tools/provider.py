@@ -10,8 +10,8 @@ from typing import Any
 
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid, BackstayError, Denied, OutcomeUnknown, ToolChanged, ToolUnavailable
-from backstay.python_tools.context import Asked, CallRefused, Declined, ToolContext, ToolError
-from backstay.python_tools.function import Ended
+from backstay.python_tools.context import AnswerNeeded, CallRefused, Declined, ToolContext, ToolError
+from backstay.python_tools.function import FunctionOutcome
 from backstay.python_tools.safety import Deny
 from backstay.python_tools.tool import ToolOptions
 from backstay.tools.tool import Safety
@@ -20,7 +20,7 @@ from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
-from toolbox.providers.provider import Call, PerUser, Provider
+from toolbox.providers.provider import PerUser, Provider, ProviderCall
 from toolbox.python_tools.load import LoadedTool
 from toolbox.python_tools.threads import Threads
 from toolbox.schema import without_key
@@ -41,7 +41,7 @@ class CallContext(ToolContext):
 
     def __init__(
         self,
-        call: Call,
+        call: ProviderCall,
         options: ToolOptions,
         calls: Mapping[str, tuple[str, ShapedCall]],
         provider: Provider | None,
@@ -86,7 +86,7 @@ class CallContext(ToolContext):
         self._wrote = True
         try:
             result = await self._ask_provider(tool, arguments, writing=True)
-        except (ToolError, Asked):
+        except (ToolError, AnswerNeeded):
             raise
         except asyncio.CancelledError:
             known = OutcomeUnknown("ended while it was under way", timed_out=True)
@@ -107,7 +107,7 @@ class CallContext(ToolContext):
         return self._answered_by_person(question, schema)
 
     def _answered_by_person(self, question: str, schema: Any) -> Any:
-        asked = Asked(question, schema)
+        asked = AnswerNeeded(question, schema)
         place, self._questions = self._questions, self._questions + 1
         if place >= len(self._answers):
             raise asked
@@ -118,7 +118,7 @@ class CallContext(ToolContext):
             raise Declined("a person was asked and declined")
         return asked.admit(known["answer"])
 
-    def question(self, asked: Asked) -> InputRequired:
+    def question(self, asked: AnswerNeeded) -> InputRequired:
         """Return what is asked as the engine keeps it, with the earlier answers."""
         request = ElicitationRequest(key="answer", message=str(asked), form=asked.schema)
         return InputRequired(requests=(request,), state=canonical(self._answers))
@@ -178,7 +178,7 @@ class CallContext(ToolContext):
         offered, shaped = self._calls[tool]
         filled = shaped.fill(arguments)
         await self._judged(tool, offered, filled)
-        call = Call(
+        call = ProviderCall(
             tool=offered,
             arguments=filled,
             deadline_s=max(0.1, self._ends - time.monotonic()),
@@ -205,7 +205,7 @@ class CallContext(ToolContext):
         return answer.data
 
 
-def _answers(call: Call) -> list[dict[str, Any]]:
+def _answers(call: ProviderCall) -> list[dict[str, Any]]:
     """Return what people have answered so far, in the order of the questions."""
     if call.reply is None:
         return []
@@ -219,7 +219,7 @@ def _answers(call: Call) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
+class _OfferedFunction:
     tool: LoadedTool
     calls: dict[str, tuple[str, ShapedCall]]
     """By the name under which the function calls it: the name of the tool that is there, and its shape."""
@@ -245,7 +245,7 @@ class PythonProvider:
         self._behind = behind
         self._secrets = secrets
         self._seen: int | None = None
-        self._offered: dict[str, _Offered] = {}
+        self._offered: dict[str, _OfferedFunction] = {}
         self._listing = Listing()
         self._threads = Threads(name)
         self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
@@ -278,7 +278,7 @@ class PythonProvider:
         """Return what can be called now; the provider behind it is asked for its tools."""
         return self._listing_over(Listing() if self._behind is None else await self._behind.list(fresh=fresh))
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Run one function; ToolUnavailable before, NotSent or OutcomeUnknown after `before_send`."""
         listing = await self.list()
         offered = self._offered.get(call.tool)
@@ -314,7 +314,7 @@ class PythonProvider:
             self._kept.pop(next(iter(self._kept)))
         self._kept[key] = (time.monotonic() + seconds, answer)
 
-    async def _outcome(self, offered: _Offered, context: CallContext, call: Call) -> Answer:
+    async def _outcome(self, offered: _OfferedFunction, context: CallContext, call: ProviderCall) -> Answer:
         """Return the answer, or raise what is known of the write, whatever the function makes of it."""
         function = offered.tool.function
         try:
@@ -329,7 +329,7 @@ class PythonProvider:
             async with asyncio.timeout(call.deadline_s + GRACE_S):
                 ended = await self._run(offered, arguments, context)
         except TimeoutError:
-            ended, timed_out = Ended("raised", error=f"not done within {call.deadline_s:g} s"), True
+            ended, timed_out = FunctionOutcome("raised", error=f"not done within {call.deadline_s:g} s"), True
         await context.finish()
         if context.fault is not None:
             raise context.fault
@@ -347,7 +347,7 @@ class PythonProvider:
             case _:
                 return refused(ended.error or "")
 
-    async def _run(self, offered: _Offered, arguments: dict[str, Any], context: CallContext) -> Ended:
+    async def _run(self, offered: _OfferedFunction, arguments: dict[str, Any], context: CallContext) -> FunctionOutcome:
         function = offered.tool.function
         ended = await function.run(arguments, context, self._threads.run)
         for repeat in range(function.options.retries):
@@ -372,7 +372,7 @@ class PythonProvider:
         self._listing = Listing(tools=tools, generation=behind.generation, **told)
         return self._listing
 
-    def _offer(self, tool: LoadedTool, found: Mapping[str, ListedTool]) -> _Offered | None:
+    def _offer(self, tool: LoadedTool, found: Mapping[str, ListedTool]) -> _OfferedFunction | None:
         function, calls = tool.function, dict[str, tuple[str, ShapedCall]]()
         for name in function.options.calls:
             shaped = self._shape.get(name) or ShapedCall(tool=(name,))
@@ -398,4 +398,4 @@ class PythonProvider:
             origin=digest_of(origin)[:16] if calls else "",
             calls=tuple(sorted({f"{behind}.{there}" for there, _ in calls.values()})),
         )
-        return _Offered(tool, calls, listed)
+        return _OfferedFunction(tool, calls, listed)

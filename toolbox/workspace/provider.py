@@ -22,7 +22,7 @@ from backstay.tools.execution import ExecutionResult, JailUse
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import Call, NotSent, WorkspaceAccess
+from toolbox.providers.provider import NotSent, ProviderCall, WorkspaceAccess
 
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
@@ -79,7 +79,7 @@ class WorkspaceProvider:
         place = self._host.root if self.name == "shell" else ""
         return Listing(tools=tuple(self._tools.values()), place=place, reason=self._host.reason)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: ProviderCall) -> Answer:
         """Call one tool; a call that the lists, the workspace or another run do not allow never reaches a jail."""
         ends = time.monotonic() + call.deadline_s
         if call.still_listed is not None:
@@ -90,7 +90,7 @@ class WorkspaceProvider:
             await call.before_send()
         return refusal or await self._send(call, ends)
 
-    async def preview(self, call: Call) -> str | None:
+    async def preview(self, call: ProviderCall) -> str | None:
         """Return what a call would change, as a diff for people, or why it would change nothing; None for commands."""
         if call.workspace_access is None or not self._tools[call.tool].previewed:
             return None
@@ -103,7 +103,7 @@ class WorkspaceProvider:
     async def close(self) -> None:
         """Do nothing: the worker that opened the host closes it."""
 
-    async def _refusal(self, call: Call) -> Answer | None:
+    async def _refusal(self, call: ProviderCall) -> Answer | None:
         """Return why a call is refused, as far as that is known before it is made."""
         place = call.workspace_access
         if place is None:
@@ -122,7 +122,7 @@ class WorkspaceProvider:
             return refused(f"{type(error).__name__}: {error}")
         return None
 
-    async def _send(self, call: Call, ends: float) -> Answer:
+    async def _send(self, call: ProviderCall, ends: float) -> Answer:
         assert call.workspace_access is not None  # noqa: S101 - refused before
         left = max(0.1, ends - time.monotonic())
         wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
@@ -147,7 +147,7 @@ class WorkspaceProvider:
         return replace(refused(str(said["error"])), left_nothing="partly" not in said, used=used)
 
 
-def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
+def _given(call: ProviderCall, place: WorkspaceAccess) -> dict[str, Any]:
     given: dict[str, Any] = {
         "workspace": place.workspace,
         "run": place.run,

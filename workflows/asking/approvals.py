@@ -19,7 +19,7 @@ from backstay.approvals.approval import (
     Verdict,
 )
 from backstay.approvals.edits import change_lines
-from backstay.approvals.notice import Decision, Told
+from backstay.approvals.notice import DecisionNotice, NoticeKind
 from backstay.approvals.proposal import PlanToggles
 from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each
 from backstay.approvals.voting import comments_of, said_of_plan, voted
@@ -34,10 +34,10 @@ from backstay.tools.tool import ToolCall
 from workflows.asking.hiding import decision_without_secrets
 from workflows.asking.notices import Notices
 from workflows.asking.opening import left_of, opened_request
-from workflows.asking.remembering import Remembering
+from workflows.asking.remembering import DecisionMemory
 from workflows.dispatch.activity_calls import ActivityCalls
 from workflows.state.state import RunState
-from workflows.state.work import Decided, OpenRequest
+from workflows.state.work import OpenRequest, RequestOutcome
 
 EXPIRED = "expired"
 WITHDRAWN = "withdrawn"
@@ -94,7 +94,7 @@ class Pending:
     calls: Mapping[int, ToolCall] = field(default_factory=dict)
     """The calls that it is about, whole."""
     check_answer: CheckAnswer | None = None
-    decided: Decided | None = None
+    decided: RequestOutcome | None = None
     withdrawn: bool = False
 
 
@@ -107,7 +107,7 @@ class Approvals:
         self.activities = activities
         self.changed = changed
         self.notices = Notices(state, activities)
-        self.remembering = Remembering(state, activities, changed)
+        self.remembering = DecisionMemory(state, activities, changed)
         self.pending: dict[str, Pending] = {}
 
     @property
@@ -137,7 +137,7 @@ class Approvals:
         lines: Lines | None = None,
         calls: Mapping[int, ToolCall] | None = None,
         check_answer: CheckAnswer | None = None,
-    ) -> Decided:
+    ) -> RequestOutcome:
         """Open a request and wait until people decide or it expires; that may take days.
 
         It is withdrawn, as if expired, when `unless` becomes true. A request of the execution before with the same key
@@ -149,7 +149,7 @@ class Approvals:
             self.pending[pending.request.id] = pending
             self._record("approval.asked", pending.request, request.question)
             self.changed()
-            self.notices.add(Told.ASKED, request=pending.request)
+            self.notices.add(NoticeKind.ASKED, request=pending.request)
             self._step_aside()
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         pending.calls, pending.check_answer = calls or {}, check_answer
@@ -164,7 +164,7 @@ class Approvals:
             # A lane that has ended waits for nobody.
             telling.add_done_callback(lambda told: told.cancelled() or told.exception())
 
-    async def _settled(self, pending: Pending, ruling: Ruling | None) -> Decided:
+    async def _settled(self, pending: Pending, ruling: Ruling | None) -> RequestOutcome:
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
@@ -172,7 +172,7 @@ class Approvals:
         except asyncio.CancelledError:
             if pending.decided is None:
                 # What waits for it ends, perhaps with the run: no task may begin here.
-                self.notices.keep(Told.WITHDRAWN, request_id=request_id)
+                self.notices.keep(NoticeKind.WITHDRAWN, request_id=request_id)
             raise
         finally:
             del self.pending[request_id]
@@ -227,9 +227,9 @@ class Approvals:
         pending.withdrawn = True
         self._record("approval.withdrawn", pending.request, "no longer needed")
         if pending.decided is None:
-            self.notices.add(Told.WITHDRAWN, request_id=pending.request.id)
+            self.notices.add(NoticeKind.WITHDRAWN, request_id=pending.request.id)
 
-    async def _wait(self, pending: Pending, ruling: Ruling | None) -> Decided:
+    async def _wait(self, pending: Pending, ruling: Ruling | None) -> RequestOutcome:
         whole = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
         again = None if ruling is None or ruling.remind_after_s is None else timedelta(seconds=ruling.remind_after_s)
         until = None if whole is None else workflow.now() + left_of(pending.request, whole)
@@ -240,7 +240,7 @@ class Approvals:
                 if pending.decided is not None:
                     return pending.decided
                 self._withdraw(pending)
-                return Decided(verdict=None, on_expiry="reject")
+                return RequestOutcome(verdict=None, on_expiry="reject")
             if reminds:
                 self._remind(pending)
             elif pending.request.on_expiry != "escalate" or pending.request.escalated or whole is None:
@@ -249,8 +249,8 @@ class Approvals:
                 self._escalate(pending, ruling, whole)
                 until = workflow.now() + whole
         self._record("approval.expired", pending.request, "nobody decided in time")
-        self.notices.add(Told.EXPIRED, request_id=pending.request.id)
-        return Decided(verdict=None, on_expiry=pending.request.on_expiry)
+        self.notices.add(NoticeKind.EXPIRED, request_id=pending.request.id)
+        return RequestOutcome(verdict=None, on_expiry=pending.request.on_expiry)
 
     async def _closed_within(self, pending: Pending, timeout: timedelta | None) -> bool:
         try:
@@ -266,7 +266,7 @@ class Approvals:
     def _remind(self, pending: Pending) -> None:
         pending.reminded += 1
         self._record("approval.reminded", pending.request, "nobody has decided yet; people are told again")
-        self.notices.add(Told.ASKED, request=pending.request, reminder=pending.reminded)
+        self.notices.add(NoticeKind.ASKED, request=pending.request, reminder=pending.reminded)
 
     def _escalate(self, pending: Pending, ruling: Ruling | None, whole: timedelta) -> None:
         """Ask again, for as long, those whom the rule names for that, too."""
@@ -283,7 +283,7 @@ class Approvals:
                 update["proposal"] = pending.request.proposal.escalated
         pending.request = pending.request.model_copy(update=update)
         self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
-        self.notices.add(Told.ASKED, request=pending.request)
+        self.notices.add(NoticeKind.ASKED, request=pending.request)
         self.changed()
 
     def refusal(self, approval: Approval) -> errors.BackstayError | None:
@@ -443,7 +443,7 @@ class Approvals:
         shown = {"calls": {str(index): verdict for index, verdict in each.items()}} if each else {}
         self._record("approval.decided", request, f"{said} by {approval.by}", **vote, **shown, state=state)
         if complete:
-            pending.decided = Decided(
+            pending.decided = RequestOutcome(
                 verdict=said,
                 calls=changes,
                 answer=approval.answer,
@@ -455,8 +455,8 @@ class Approvals:
                 again=again,
                 **_of_plan(request),
             )
-            decision = Decision.of(request, approval, differing, verified=verified, again=again)
-            self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
+            decision = DecisionNotice.of(request, approval, differing, verified=verified, again=again)
+            self.notices.add(NoticeKind.DECIDED, request_id=request.id, decision=decision)
         self.changed()
         answer = {"request_id": request.id, "verdict": said.value, "state": state, "by": approval.by}
         return answer | ({"asked_again": True} if again else {})

@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft, NoticeKind
 from backstay.canonical import canonical
 from workflows.dispatch.activity_calls import ActivityCalls
 from workflows.state.state import RunState
@@ -49,7 +49,7 @@ class Notices:
         """Return whether an activity writes notices now."""
         return any(not task.done() for task in self._sending)
 
-    def add(self, event: Told, **more: Any) -> None:
+    def add(self, event: NoticeKind, **more: Any) -> None:
         """Have something told from now on."""
         if self.keep(event, **more):
             self.resume()
@@ -62,7 +62,7 @@ class Notices:
             self._sending = [task for task in self._sending if not task.done()]
             self._sending.append(asyncio.create_task(self._send(self._latest)))
 
-    def keep(self, event: Told, **more: Any) -> bool:
+    def keep(self, event: NoticeKind, **more: Any) -> bool:
         """Keep a notice for whatever writes the next ones; return whether the run tells anything at all."""
         if not self.state.opened.store:
             return False
@@ -70,11 +70,11 @@ class Notices:
         self.state.next_notice += 1
         return True
 
-    def with_last(self, event: Told) -> tuple[NoticeDraft, ...]:
+    def with_last(self, event: NoticeKind) -> tuple[NoticeDraft, ...]:
         """Return what is left to be told, and what comes after it, which counts only once it is written."""
         return (*self.state.notices, self._draft(event)) if self.state.opened.store else ()
 
-    def _draft(self, event: Told, **more: Any) -> NoticeDraft:
+    def _draft(self, event: NoticeKind, **more: Any) -> NoticeDraft:
         at = workflow.now().isoformat(timespec="milliseconds")
         return NoticeDraft(sequence=self.state.next_notice, event=event, at=at, **more)
 

@@ -19,7 +19,7 @@ NOBODY_ACCEPTS = (
 )
 
 
-class Remembering:
+class DecisionMemory:
     """Keep the lines that decisions are remembered by, as far as whoever decided may say so."""
 
     def __init__(self, state: RunState, activities: ActivityCalls, changed: Callable[[], None]) -> None:

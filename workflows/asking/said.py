@@ -18,7 +18,7 @@ _WITH_MORE = frozenset({"top_up", "message"})
 """The updates that say more than who asks, and why."""
 
 
-class Said(Frozen):
+class RunCommand(Frozen):
     """The person who asks for a change to the run itself, and why."""
 
     by: Principal = ""
@@ -28,7 +28,7 @@ class Said(Frozen):
     to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
 
 
-def said_in(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
+def said_in(update: str, data: Any) -> tuple[RunCommand, dict[str, Any]]:
     """Return who asks, and the limits of a top-up or the text of a message.
 
     Raises DecisionInvalid, or TaskInvalid for a limit, naming field, value and fix.
@@ -36,13 +36,13 @@ def said_in(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
-    more = {key: value for key, value in data.items() if key not in Said.model_fields}
+    more = {key: value for key, value in data.items() if key not in RunCommand.model_fields}
     if more and update not in _WITH_MORE:
         raise DecisionInvalid(f"{update}: unknown field {one_line(named(next(iter(more))), 80)}; remove it")
     if data.get("to_step") is not None and update != "undo":
         raise DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
     try:
-        said = Said.admit({key: value for key, value in data.items() if key in Said.model_fields})
+        said = RunCommand.admit({key: value for key, value in data.items() if key in RunCommand.model_fields})
     except errors.TaskInvalid as error:
         raise DecisionInvalid(f"{update}.{error}") from None
     if update == "top_up":

@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.approvals.notice import Told
+from backstay.approvals.notice import NoticeKind
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded, tokens_exceeded
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
@@ -166,7 +166,7 @@ class ModelCalls:
 
     async def ask_after(
         self, ahead: Ahead, ask: calls.ActAndAsk, *, summary: str, deadline_s: float
-    ) -> calls.Acted | None:
+    ) -> calls.StepOutcome | None:
         """Make calls and ask the model after them; None where each call is to be made by itself."""
         context, most = self.context, self.context.state.budget.max_wall_seconds
         left = None if most is None else max(0.0, most - context.stopwatch.seconds)
@@ -186,7 +186,7 @@ class ModelCalls:
         self._take(ahead, acted)
         return acted
 
-    def _take(self, ahead: Ahead, acted: calls.Acted) -> None:
+    def _take(self, ahead: Ahead, acted: calls.StepOutcome) -> None:
         """Pay for the question, and keep what came of it."""
         if (decision := acted.decision) is not None:
             ahead.decision = decision
@@ -454,7 +454,7 @@ class ModelCalls:
             text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
             usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
             self.context.record("budget.overshot", f"{model} {text}", **usd)
-            self.context.approvals.notices.add(Told.BUDGET_OVERSHOT, data={"model": one_line(model, 200), **usd})
+            self.context.approvals.notices.add(NoticeKind.BUDGET_OVERSHOT, data={"model": one_line(model, 200), **usd})
         self.context.changed()
 
     def _overspent(self) -> str | None:

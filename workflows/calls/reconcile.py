@@ -8,12 +8,12 @@ from temporalio import workflow
 
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
-from backstay.approvals.notice import Told
+from backstay.approvals.notice import NoticeKind
 from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.server_task import WORKING
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
+from backstay.tools.tool import OutcomeSource, Safety, Tool, ToolCall, ToolResult
 from workflows.consent.asked_calls import shown_call
 from workflows.consent.changing import commented
 from workflows.context.calls_in_flight import CallInFlight
@@ -25,7 +25,7 @@ VERIFY_TIMEOUT_S = 15
 UNDO_BACKOFF_S = (1, 2)
 
 
-class Performed(NamedTuple):
+class CallWithResult(NamedTuple):
     """Hold one call and its result."""
 
     call: ToolCall
@@ -35,7 +35,7 @@ class Performed(NamedTuple):
 
 
 Send = Callable[[CallInFlight], Awaitable[ToolResult]]
-Perform = Callable[..., Awaitable[Sequence[Performed]]]
+Perform = Callable[..., Awaitable[Sequence[CallWithResult]]]
 
 
 class Reconcile:
@@ -195,7 +195,7 @@ class Reconcile:
             if not conflict:
                 await self.settle(effect, "did_not_happen", f"{decided.by} asked for another send")
             return None
-        known = Settled(effect=effect, by=decided.by)
+        known = OutcomeSource(effect=effect, by=decided.by)
         if conflict and happened:
             error = f"it happened before the run was reset ({said}); its answer is not known"
             return ToolResult(success=True, error=error, settled=known)
@@ -222,7 +222,7 @@ class Reconcile:
             "what": what,
             "why": one_line(result.error or "", 500),
         }
-        self.context.approvals.notices.add(Told.EFFECT_UNKNOWN, data=told)
+        self.context.approvals.notices.add(NoticeKind.EFFECT_UNKNOWN, data=told)
 
 
 def _question(call: ToolCall, result: ToolResult, effect_id: str) -> str:

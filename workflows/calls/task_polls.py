@@ -20,7 +20,7 @@ from workflows.consent.changing import commented
 from workflows.consent.consent import rejected
 from workflows.context.calls_in_flight import CallInFlight
 from workflows.context.run_context import RunContext
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 Action = Literal["get", "update", "cancel", "forget"]
 POLL_S = 15.0
@@ -38,12 +38,12 @@ QUESTIONS = 10
 NOBODY = "its server asks a question, and nobody can be asked here"
 
 
-class AskPerson(Protocol):
+class QuestionAsker(Protocol):
     """Ask people what the server of a call wants to know."""
 
     def __call__(
         self, call: ToolCall, question: Elicitation, result: ToolResult, unless: Callable[[], bool]
-    ) -> Awaitable[Decided]:
+    ) -> Awaitable[RequestOutcome]:
         """Return what they decide; no longer wanted when `unless` becomes true."""
         ...
 
@@ -51,7 +51,7 @@ class AskPerson(Protocol):
 class TaskPolls:
     """Follow tasks until they end, and have those end that nobody waits for any more."""
 
-    def __init__(self, context: RunContext, ask_person: AskPerson) -> None:
+    def __init__(self, context: RunContext, ask_person: QuestionAsker) -> None:
         """Work at the run's context."""
         self.context = context
         self.ask_person = ask_person

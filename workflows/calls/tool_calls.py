@@ -28,7 +28,7 @@ from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.calls.model_calls import Ahead, ModelCalls
-from workflows.calls.reconcile import Performed, Reconcile
+from workflows.calls.reconcile import CallWithResult, Reconcile
 from workflows.calls.task_polls import TaskPolls
 from workflows.consent.asked_calls import shown_call
 from workflows.consent.changing import commented
@@ -36,7 +36,7 @@ from workflows.consent.consent import Answered, Consent, refused, rejected, ruli
 from workflows.context.calls_in_flight import BatchInFlight, CallInFlight, parts_of
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import TooLarge
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
@@ -74,7 +74,7 @@ class ToolCalls:
         results: dict[int, str] | None = None,
         steps: Mapping[str, int] | None = None,
         then: ModelCalls | None = None,
-    ) -> list[Performed]:
+    ) -> list[CallWithResult]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` the verdict on a plan as a whole; a
@@ -100,11 +100,11 @@ class ToolCalls:
             made = iter(await self._all_made(flights, then))
         return self._ended(_in_order(batch, flights.refused, made))
 
-    def _ended(self, ended: list[Performed]) -> list[Performed]:
+    def _ended(self, ended: list[CallWithResult]) -> list[CallWithResult]:
         self.context.state.note_private(done.call.tool.provider for done in ended if done.result.private)
         return ended
 
-    async def _all_made(self, flights: BatchInFlight, then: ModelCalls | None) -> list[Performed]:
+    async def _all_made(self, flights: BatchInFlight, then: ModelCalls | None) -> list[CallWithResult]:
         """Make calls that were begun; an execution that ends meanwhile hands them on."""
         self.context.batch = flights
         keep_order(flights.calls)
@@ -133,7 +133,7 @@ class ToolCalls:
         )
         _go_on(flights, asks, acted)
 
-    async def _each_made(self, flights: Sequence[CallInFlight]) -> list[Performed]:
+    async def _each_made(self, flights: Sequence[CallInFlight]) -> list[CallWithResult]:
         """Make calls at the same time, in as few activities as may be; results keep the order of calls."""
         parts = parts_of(flights)
         made = await self._together([self._part_made([flights[place] for place in part]) for part in parts])
@@ -141,7 +141,7 @@ class ToolCalls:
         by_place = dict(zip(places, chain.from_iterable(made), strict=True))
         return [by_place[place] for place in range(len(flights))]
 
-    async def _part_made(self, flights: Sequence[CallInFlight]) -> list[Performed]:
+    async def _part_made(self, flights: Sequence[CallInFlight]) -> list[CallWithResult]:
         """Make calls that travel together; calls that their activity leaves undone are made as usual."""
         if len(flights) == 1:
             return [await self._made(flights[0])]
@@ -211,12 +211,12 @@ class ToolCalls:
                 raise outcome
         return [outcome for outcome in done if not isinstance(outcome, BaseException)]
 
-    async def _made(self, flight: CallInFlight) -> Performed:
+    async def _made(self, flight: CallInFlight) -> CallWithResult:
         """Run one call from its intent to its outcome."""
         if flight.raised is not None:
             raise flight.raised.error()
         if flight.done and flight.result is not None:
-            return Performed(flight.call, flight.result, flight.effect)
+            return CallWithResult(flight.call, flight.result, flight.effect)
         try:
             result = await self._outcome(flight)
         except errors.BackstayError as error:
@@ -224,7 +224,7 @@ class ToolCalls:
             raise
         flight.result, flight.done = result, True
         self.tell(flight, result)
-        return Performed(flight.call, result, flight.effect)
+        return CallWithResult(flight.call, result, flight.effect)
 
     async def _outcome(self, flight: CallInFlight) -> ToolResult:
         tool = flight.call.tool
@@ -335,7 +335,7 @@ class ToolCalls:
 
     async def _ask(
         self, call: ToolCall, question: Elicitation, result: ToolResult, unless: Callable[[], bool] = never
-    ) -> Decided:
+    ) -> RequestOutcome:
         ruling = ruling_of(self.context.state.opened.policy, call)
 
         async def check_answer(answer: Any) -> None:
@@ -442,7 +442,7 @@ def _fit_for_one_activity(flights: BatchInFlight) -> bool:
     )
 
 
-def _go_on(flights: Sequence[CallInFlight], asks: Sequence[calls.CallTool], called: calls.Called | None) -> None:
+def _go_on(flights: Sequence[CallInFlight], asks: Sequence[calls.CallTool], called: calls.CallOutcomes | None) -> None:
     """Go on with what an activity for several calls brought; without it each call is made by itself."""
     results = [None] * len(asks) if called is None else called.results
     for flight, ask, result in zip(flights, asks, results, strict=True):
@@ -457,8 +457,12 @@ def keep_order(flights: Sequence[CallInFlight]) -> None:
         flight.ordered = flight.call.tool.provider in many
 
 
-def _in_order(batch: Sequence[ToolCall], refused: dict[int, ToolResult], made: Iterator[Performed]) -> list[Performed]:
-    return [Performed(call, refused[index]) if index in refused else next(made) for index, call in enumerate(batch)]
+def _in_order(
+    batch: Sequence[ToolCall], refused: dict[int, ToolResult], made: Iterator[CallWithResult]
+) -> list[CallWithResult]:
+    return [
+        CallWithResult(call, refused[index]) if index in refused else next(made) for index, call in enumerate(batch)
+    ]
 
 
 def _going(answered: Answered) -> list[ToolCall]:

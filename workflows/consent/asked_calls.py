@@ -18,7 +18,7 @@ SHOWN_CHARACTERS = 30_000
 
 
 @dataclass(frozen=True)
-class Ruled:
+class RuledCall:
     """Hold one call of a batch with its ruling."""
 
     index: int
@@ -38,7 +38,7 @@ class Ruled:
     """What they said."""
 
     @property
-    def foretold(self) -> "Ruled":
+    def foretold(self) -> "RuledCall":
         """Return it as people are asked about it who approve a forecast: its writes are asked about in any case."""
         if self.ruling.verdict == "ask":
             return self
@@ -46,12 +46,12 @@ class Ruled:
         return replace(self, ruling=self.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
-def kind_of(group: list[Ruled], kind: RequestKind | None) -> RequestKind:
+def kind_of(group: list[RuledCall], kind: RequestKind | None) -> RequestKind:
     """Return what a request about these calls is, unless `kind` says."""
     return kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
 
 
-def shown_ruled(item: Ruled, most: int, diff: str | None) -> RequestedCall:
+def shown_ruled(item: RuledCall, most: int, diff: str | None) -> RequestedCall:
     """Return a call that is asked about as people see it, with what they have changed of it."""
     call = shown_call(item.call, item.index, most, diff, item.repeats or None)
     call = call.model_copy(update={"minded": item.ruling.minds})
@@ -61,19 +61,19 @@ def shown_ruled(item: Ruled, most: int, diff: str | None) -> RequestedCall:
     return call.model_copy(update={"changed": lines, "changed_by": ", ".join(item.changed_by)})
 
 
-def key_of(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
+def key_of(group: list[RuledCall], kind: RequestKind, purpose: Purpose) -> str:
     """Return what a request is about, so that whoever asks about the same again goes on with it."""
     about = [[item.index, item.call.tool.name, item.call.tool.definition, item.call.arguments] for item in group]
     return f"{kind} {purpose} {digest_of(about)}"
 
 
-def tools_of(group: Sequence[Ruled]) -> str:
+def tools_of(group: Sequence[RuledCall]) -> str:
     """Return the tools of calls in words, each once."""
     names = list(dict.fromkeys(item.call.tool.name for item in group))
     return one_line(", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else ""), 300)
 
 
-def question_of(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
+def question_of(group: list[RuledCall], kind: RequestKind, purpose: Purpose) -> str:
     """Return what people are asked about these calls."""
     if purpose is Purpose.UNDO:
         return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"

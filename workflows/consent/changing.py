@@ -10,7 +10,7 @@ from backstay.policies.ruling import Ruling
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.tool import ByPerson, ToolCall
 from workflows.context.run_context import RunContext
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 TOLD_CHARACTERS = 4000
 """How much of what was sent with other arguments the model is told."""
@@ -68,7 +68,7 @@ def edits_of(names: Iterable[str], by: str) -> dict[str, str]:
     return {pointer_to("", name): one_line(by, 200) for name in names}
 
 
-def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided: Decided) -> ToolCall:
+def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided: RequestOutcome) -> ToolCall:
     """Return a call that may be made with what people did to it; `first` is the call as the run wanted it."""
     said = (*comments, decided.comment) if decided.comment else comments
     before, after = first.arguments, call.arguments
@@ -86,7 +86,7 @@ def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided:
     return call.model_copy(update={"by_person": by_person})
 
 
-def commented(call: ToolCall, decided: Decided) -> ToolCall:
+def commented(call: ToolCall, decided: RequestOutcome) -> ToolCall:
     """Return a call under way with what a person said who decided something about it, for the model."""
     if not decided.comment:
         return call

@@ -36,7 +36,7 @@ from workflows.asking.approvals import never
 from workflows.consent.asked_calls import (
     PROGRAM_SHOWN,
     SHOWN_CHARACTERS,
-    Ruled,
+    RuledCall,
     key_of,
     kind_of,
     question_of,
@@ -46,7 +46,7 @@ from workflows.consent.asked_calls import (
 from workflows.consent.changing import changed, checked_change, said_of
 from workflows.context.run_context import RunContext
 from workflows.state.state import write_key
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
@@ -90,13 +90,13 @@ class Consent:
         if not applies(purpose, Stage.RULE):
             return dict(enumerate(batch))
         ruled = [
-            Ruled(index, call, self.ruling(call, purpose), whole=call.tool.name == DELEGATE)
+            RuledCall(index, call, self.ruling(call, purpose), whole=call.tool.name == DELEGATE)
             for index, call in enumerate(batch)
         ]
         if purpose in {Purpose.CALL, Purpose.PROGRAM} and kind is None:
             ruled = self.with_repeats(ruled)
         answered: Answered = {}
-        asked: dict[tuple[Any, ...], list[Ruled]] = {}
+        asked: dict[tuple[Any, ...], list[RuledCall]] = {}
         for item in ruled:
             match item.ruling.verdict:
                 case "allow":
@@ -114,7 +114,7 @@ class Consent:
         groups = [[item for item in group if item.index not in answered] for group in asked.values()]
         return answered | await self.ask_all([group for group in groups if group], purpose, kind, unless)
 
-    async def refused_by_checks(self, ruled: Sequence[Ruled], purpose: Purpose) -> Answered:
+    async def refused_by_checks(self, ruled: Sequence[RuledCall], purpose: Purpose) -> Answered:
         """Return which calls the operator's own checks deny, as far as the arguments are known by now."""
         found: Answered = {}
         for item in ruled:
@@ -136,9 +136,9 @@ class Consent:
         if ruling.verdict == "deny":
             return denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
-        if refusals := await self.refused_by_checks([Ruled(0, call, ruling)], purpose):
+        if refusals := await self.refused_by_checks([RuledCall(0, call, ruling)], purpose):
             return refusals[0]
-        return (await self.ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
+        return (await self.ask_all([[RuledCall(0, call, ruling)]], purpose, None, unless))[0]
 
     async def afford(self, batch: Sequence[ToolCall]) -> None:
         """Return when the budget allows these calls; raises BudgetExceeded."""
@@ -171,11 +171,11 @@ class Consent:
             return ruling
         return rule_on_change(ruling, tool.name)
 
-    def with_default(self, item: Ruled, purpose: Purpose) -> Ruled:
+    def with_default(self, item: RuledCall, purpose: Purpose) -> RuledCall:
         """Return a call that is asked about with whether only the policy's default asks."""
         return replace(item, by_default=self._by_default(item, purpose))
 
-    def _by_default(self, item: Ruled, purpose: Purpose) -> bool:
+    def _by_default(self, item: RuledCall, purpose: Purpose) -> bool:
         """Return whether a line about the call would be enough for it."""
         if purpose is Purpose.UNDO:
             return False
@@ -190,10 +190,10 @@ class Consent:
             self.obeyed.add(ruling.line)
             self.context.record("policy.obeyed", ruling.rule, line=ruling.line)
 
-    def with_repeats(self, ruled: list[Ruled]) -> list[Ruled]:
+    def with_repeats(self, ruled: list[RuledCall]) -> list[RuledCall]:
         """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
         state = self.context.state
-        found: list[Ruled] = []
+        found: list[RuledCall] = []
         seen: dict[str, int] = {}
         for item in ruled:
             key, ruling = write_key(item.call), item.ruling
@@ -210,7 +210,7 @@ class Consent:
 
     async def ask_all(
         self,
-        groups: list[list[Ruled]],
+        groups: list[list[RuledCall]],
         purpose: Purpose,
         kind: RequestKind | None,
         unless: Callable[[], bool],
@@ -220,7 +220,7 @@ class Consent:
         if not groups:
             return {}
 
-        def asked(group: list[Ruled]) -> Coroutine[Any, Any, Answered]:
+        def asked(group: list[RuledCall]) -> Coroutine[Any, Any, Answered]:
             return self._ask(group, purpose, kind, unless, more)
 
         asking = [asyncio.ensure_future(asked(group)) for group in groups]
@@ -237,7 +237,7 @@ class Consent:
 
     async def _ask(  # called in one place, by what they are
         self,
-        group: list[Ruled],
+        group: list[RuledCall],
         purpose: Purpose,
         kind: RequestKind | None,
         unless: Callable[[], bool],
@@ -255,7 +255,7 @@ class Consent:
                 raise rejected(decided)
             if not decided.again:
                 return answered | {item.index: _outcome(item, decided) for item in group}
-            left: list[Ruled] = []
+            left: list[RuledCall] = []
             for item in group:
                 named = decided.calls.get(item.index)
                 anew = item if named is None or named.verdict != "reject" else refused(rejected(decided))
@@ -270,12 +270,12 @@ class Consent:
 
     async def _decided(
         self,
-        group: list[Ruled],
+        group: list[RuledCall],
         purpose: Purpose,
         kind: RequestKind | None,
         unless: Callable[[], bool],
         more: Foretelling,
-    ) -> Decided:
+    ) -> RequestOutcome:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
         of_plan = purpose is Purpose.PLAN_STEP and not group[0].whole
         diffs = await self.diffs(group, of_plan=of_plan)
@@ -307,7 +307,7 @@ class Consent:
             self.context.state.work.agreed[key] = decided
         return decided
 
-    def _ruled_anew(self, item: Ruled, decided: Decided, purpose: Purpose) -> Ruled | ToolResult:
+    def _ruled_anew(self, item: RuledCall, decided: RequestOutcome, purpose: Purpose) -> RuledCall | ToolResult:
         """Return a call as it is asked about again: with what a person changed of it, if they did."""
         named, comments = decided.calls.get(item.index), item.comments
         if named is None or named.arguments is None:
@@ -315,7 +315,7 @@ class Consent:
         comments = (*comments, decided.comment) if decided.comment else comments
         people = tuple(dict.fromkeys((*item.changed_by, one_line(decided.by, 200))))
         call = changed(item.call, named.arguments, decided.by)
-        (anew,) = self.with_repeats([Ruled(item.index, call, self.ruling(call, purpose))])
+        (anew,) = self.with_repeats([RuledCall(item.index, call, self.ruling(call, purpose))])
         if anew.ruling.verdict == "deny":
             return denied(anew.ruling)
         if anew.ruling.verdict != "ask":
@@ -325,7 +325,7 @@ class Consent:
         return self.with_default(anew, purpose)
 
     async def _checked_change(
-        self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...], *, of_plan: bool
+        self, item: RuledCall, verdict: CallVerdict, shown: tuple[RequestedCall, ...], *, of_plan: bool
     ) -> CallVerdict:
         seen = next(call for call in shown if call.index == item.index).arguments
         named, anew = await checked_change(
@@ -338,7 +338,9 @@ class Consent:
             # A plan's references stand for results that do not exist yet.
             resolved=lambda merged: not of_plan or not has_references(merged),
             # Only calls may be changed: a compensation is decided as a whole.
-            ruled=lambda call: self.with_repeats([Ruled(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling,
+            ruled=lambda call: (
+                self.with_repeats([RuledCall(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling
+            ),
         )
         if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
             raise DecisionRefused(
@@ -347,7 +349,7 @@ class Consent:
         return named
 
     def _request(
-        self, group: list[Ruled], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
+        self, group: list[RuledCall], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
     ) -> ApprovalRequest:
         program = self._program(purpose, kind)
         return ApprovalRequest(
@@ -371,13 +373,13 @@ class Consent:
             return {}
         return {PROGRAM_INDEX: self.program}
 
-    def may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
+    def may_remember(self, group: list[RuledCall]) -> tuple[Remember, ...]:
         """Return for how long a decision about these calls can be remembered."""
         if not any(item.by_default for item in group):
             return ()
         return ("run", *(("session",) if self.context.state.task.session_id else ()), "always", "never")
 
-    def lines(self, group: list[Ruled], approval: Approval) -> tuple[AcceptedLine, ...]:
+    def lines(self, group: list[RuledCall], approval: Approval) -> tuple[AcceptedLine, ...]:
         """Return what a decision is to be remembered by; raises DecisionRefused where that cannot be."""
         found: dict[str, AcceptedLine] = {}
         verdict = "deny" if approval.remember == "never" else "allow"
@@ -410,7 +412,7 @@ class Consent:
             update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
         return line.model_copy(update=update).identified()
 
-    async def diffs(self, group: Sequence[Ruled], *, of_plan: bool = True) -> dict[int, str | None]:
+    async def diffs(self, group: Sequence[RuledCall], *, of_plan: bool = True) -> dict[int, str | None]:
         """Return by index what each call would change, where the provider can preview it.
 
         `of_plan`: whether they are steps of a plan, which may refer to the results of others.
@@ -434,7 +436,7 @@ def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: 
     return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines, today=today)
 
 
-def rejected(decided: Decided) -> errors.Rejected:
+def rejected(decided: RequestOutcome) -> errors.Rejected:
     """Return what a person's rejection means: an answer for the model or, with `stop`, the end of the run."""
     said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
     return errors.Rejected(f"rejected by {decided.by}{said}", by=decided.by)
@@ -484,7 +486,7 @@ def denied(ruling: Ruling) -> ToolResult:
     return refused(errors.Denied(f"denied by the policy: {ruling.rule}"))
 
 
-def _outcome(item: Ruled, decided: Decided) -> Consented:
+def _outcome(item: RuledCall, decided: RequestOutcome) -> Consented:
     if decided.verdict is None:
         return refused(errors.Expired(f"nobody decided about {item.call.tool.name} in time"))
     named = decided.calls.get(item.index)

@@ -43,7 +43,7 @@ LATER_EVENTS, LATER_BYTES = 1_000, 2_000_000
 """How much longer the history gets before the run tries again to continue, when it could not."""
 
 
-class Carried(Frozen):
+class CarriedState(Frozen):
     """Name the state that an execution gives to the next one."""
 
     ref: str
@@ -53,7 +53,7 @@ class Carried(Frozen):
     """Fields that changed while it was written."""
 
 
-def carried_by(more: tuple[Any, ...]) -> Carried | TaskInvalid | None:
+def carried_by(more: tuple[Any, ...]) -> CarriedState | TaskInvalid | None:
     """Return what the execution before gave to this one, None for a first execution, or why it is refused."""
     info = workflow.info()
     given = next(iter(more), None)
@@ -63,12 +63,12 @@ def carried_by(more: tuple[Any, ...]) -> Carried | TaskInvalid | None:
     if len(more) > 1 or info.continued_run_id is None or info.run_id == info.first_execution_run_id:
         return TaskInvalid(f"Task: {1 + len(more)} arguments were given; give one JSON object")
     try:
-        return Carried.admit(given)
+        return CarriedState.admit(given)
     except (TaskInvalid, ValidationError) as error:
         return TaskInvalid(f"carried: {error}")
 
 
-async def take_over(context: RunContext, carried: Carried) -> None:
+async def take_over(context: RunContext, carried: CarriedState) -> None:
     """Take over the state of the execution before; raises TaskInvalid when the store does not vouch for it."""
     info, state = workflow.info(), context.state
     ask = calls.LoadCarried(ref=carried.ref, seal=carried.seal, written_by=info.continued_run_id or "")
@@ -107,7 +107,7 @@ class Carrying:
         """Watch over one execution; `with_task`: the next one is not given the same task anyway."""
         self.context = context
         self.with_task = with_task
-        self._watching: asyncio.Task[Carried] | None = None
+        self._watching: asyncio.Task[CarriedState] | None = None
         self.signals = self.updates = 0
         self.closing = False
         """Whether the run is about to continue, so that it takes no new updates and signals now."""
@@ -166,7 +166,7 @@ class Carrying:
         if self._watching.done() and not work.done():
             workflow.continue_as_new(args=[given, self._watching.result().plain()])
 
-    async def _watch(self) -> Carried:
+    async def _watch(self) -> CarriedState:
         """Wait until the run is to continue as a new execution, and return what it needs."""
         while True:
             await workflow.wait_condition(lambda: self._could)
@@ -178,7 +178,7 @@ class Carrying:
                 return carried
             self.closing = False
 
-    async def _carried(self) -> Carried | None:
+    async def _carried(self) -> CarriedState | None:
         """Return the state, kept in the store, or None when something has come between."""
         kept = self._kept()
         if longer_than(kept, MOST_CARRIED):
@@ -197,7 +197,7 @@ class Carrying:
         late = {name: value for name, value in now.items() if value != kept[name]}
         if size_of(late) > MOST_LATE:
             return None
-        return Carried(ref=written.ref, seal=written.seal, late=late)
+        return CarriedState(ref=written.ref, seal=written.seal, late=late)
 
     def _kept(self) -> dict[str, Any]:
         context, state = self.context, self.context.state

@@ -28,7 +28,7 @@ from workflows.context.calls_in_flight import BatchInFlight
 from workflows.dispatch.activity_calls import ActivityCalls, Stopped
 from workflows.state.state import RunState
 from workflows.state.stopwatch import Stopwatch
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 
 class RunContext:
@@ -51,7 +51,7 @@ class RunContext:
         """What has the tasks end for which nobody waits any more."""
         self.taken_over = True
         """False until the state of the execution before is loaded."""
-        self.agreed_before: dict[str, Decided] = {}
+        self.agreed_before: dict[str, RequestOutcome] = {}
         """What people have decided in the execution before about calls that were not begun yet."""
         self.at_gate = 0
         """Whether the run waits at its gate, or lets itself be continued as a new execution."""
@@ -65,7 +65,7 @@ class RunContext:
         self.ending = False
         self.names_as_sent: dict[str, str] = {}
         """The names of people in the task that were sent in another than their canonical form."""
-        self.first_found: tuple[int, calls.Found] | None = None
+        self.first_found: tuple[int, calls.SearchFindings] | None = None
         """What the first search found while the run was opened, and the number of its draft."""
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
@@ -239,7 +239,7 @@ class RunContext:
         whole: ToolCall | None = None,
         check_answer: CheckAnswer | None = None,
         **more: Any,
-    ) -> Decided:
+    ) -> RequestOutcome:
         """Ask people something and wait until they decide, or until `unless` makes the question needless.
 
         `whole` is the call that it shows, and `check_answer` raises DecisionInvalid for an answer that does not fit.

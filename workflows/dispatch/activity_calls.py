@@ -15,7 +15,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from backstay import calls, errors
 from backstay.bounds import PAYLOAD
-from backstay.calls import Encoded
+from backstay.calls import EncodedInput
 from backstay.requests import CallTool, OfRun
 from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
@@ -156,7 +156,7 @@ class ActivityCalls:
             raise error_of(error) from None
 
     def _confirm(self, ask: OfRun, answer: object) -> None:
-        if isinstance(answer, calls.Acted) and answer.unwritten:
+        if isinstance(answer, calls.StepOutcome) and answer.unwritten:
             self.state.take_back_events(ask)
         else:
             self.state.confirm_decisions(ask.decisions)
@@ -260,7 +260,7 @@ def as_application_error(error: errors.BackstayError) -> ApplicationError:
     return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)
 
 
-def handed_over(name: str, ask: OfRun) -> Encoded:
+def handed_over(name: str, ask: OfRun) -> EncodedInput:
     """Return the input of an activity, encoded once; raises ApplicationError for what the server would not carry."""
     given = _encoded(ask)
     if (size := len(given.payload.data)) > PAYLOAD:
@@ -270,7 +270,7 @@ def handed_over(name: str, ask: OfRun) -> Encoded:
             type=errors.ArgumentsInvalid.__name__,
             non_retryable=True,
         )
-    return Encoded(given.payload, ask)
+    return EncodedInput(given.payload, ask)
 
 
 def answer_of(update: str, answer: dict[str, Any]) -> dict[str, Any]:

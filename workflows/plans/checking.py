@@ -5,9 +5,9 @@ from itertools import islice
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
-from backstay.plans.leaving_out import Needs
+from backstay.plans.leaving_out import StepDependencies
 from backstay.plans.plan_run import PlanRun
-from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, Source, Sources, leaves
+from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, ArgumentSources, Parts, Source, leaves
 from backstay.task.plan import (
     Plan,
     PlanStep,
@@ -26,7 +26,9 @@ from workflows.context.run_context import RunContext
 class Checking:
     """Turn the steps of one plan into calls."""
 
-    def __init__(self, context: RunContext, plan: Plan, sources: Sequence[Sources | None] | None = None) -> None:
+    def __init__(
+        self, context: RunContext, plan: Plan, sources: Sequence[ArgumentSources | None] | None = None
+    ) -> None:
         """Check a plan of the task, or of a model; then `sources` say where the arguments of each step come from."""
         self.context = context
         self.plan = plan
@@ -81,7 +83,7 @@ class Checking:
             step_named(index, path)
         return arguments, pending
 
-    def _with_results(self, known: Sources | None, arguments: dict[str, Any]) -> Sources:
+    def _with_results(self, known: ArgumentSources | None, arguments: dict[str, Any]) -> ArgumentSources:
         """Return what is known of arguments that were looked up; where they refer to a result, its tool counts, too."""
         found = self._sources(arguments)
         if known is None:
@@ -95,7 +97,7 @@ class Checking:
     def _author(self) -> str:
         return "task" if self.sources is None else MODEL
 
-    def _sources(self, arguments: dict[str, Any]) -> Sources:
+    def _sources(self, arguments: dict[str, Any]) -> ArgumentSources:
         """Return where the arguments of a step come from: the task, and where they refer to a result, its tool."""
         by: dict[str, Parts] = {}
         refers: dict[str, tuple[int, ...]] = {}
@@ -111,9 +113,9 @@ class Checking:
             by[pointer] = tuple(dict.fromkeys(parts))
         reaching = [pointer for pointer, parts in by.items() if parts != ((self._author,),)]
         if not reaching:
-            return Sources(by={"": ((self._author,),)})
+            return ArgumentSources(by={"": ((self._author,),)})
         told = dict(islice(refers.items(), MOST_LEAVES))
-        return Sources(by=by, reaching=tuple(reaching[:4]), refers=told)
+        return ArgumentSources(by=by, reaching=tuple(reaching[:4]), refers=told)
 
 
 def written(run: PlanRun, of_task: Plan | None) -> Plan:
@@ -121,9 +123,9 @@ def written(run: PlanRun, of_task: Plan | None) -> Plan:
     return of_task if run.of_task and of_task is not None else run.plan
 
 
-def needs_of(run: PlanRun, of_task: Plan | None) -> Needs:
+def needs_of(run: PlanRun, of_task: Plan | None) -> StepDependencies:
     """Return which steps of a checked plan need each other."""
-    return Needs(written(run, of_task), run.plan.steps)
+    return StepDependencies(written(run, of_task), run.plan.steps)
 
 
 def _require_fit(index: int, step: PlanStep, tool: Tool) -> None:

@@ -13,7 +13,7 @@ from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
 from backstay.policies.glob import matches
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.calls.reconcile import Performed
+from workflows.calls.reconcile import CallWithResult
 from workflows.calls.rollback import Rollback
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Consented
@@ -21,7 +21,7 @@ from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of, written
 from workflows.plans.resolving import may_be_made, refers, theirs_of
 from workflows.programs.rehearsals import as_foretold
-from workflows.state.work import PlanWork
+from workflows.state.work import PlanAnswers
 
 UNCERTAIN = frozenset({"OutcomeUnknown", "EffectConflict", DOUBTFUL})
 """After these a step may have taken effect, so it is never made again."""
@@ -53,7 +53,7 @@ class Hindrance:
 class Executing:
     """Make the calls of one plan."""
 
-    def __init__(self, context: RunContext, tool_calls: ToolCalls, plan_id: str, work: PlanWork) -> None:
+    def __init__(self, context: RunContext, tool_calls: ToolCalls, plan_id: str, work: PlanAnswers) -> None:
         """Carry out a plan of the run, as far as people let it, through the run's one way to the world."""
         self.context = context
         self.tool_calls = tool_calls
@@ -176,7 +176,7 @@ class Executing:
 
     async def _answers(
         self, wave: Sequence[int], answers: Sequence[Consented], steps: Mapping[str, int]
-    ) -> list[Performed]:
+    ) -> list[CallWithResult]:
         seconds, usual = self.run.time_of(wave[0])
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
@@ -215,7 +215,7 @@ class Executing:
         by_model = self.run.sources is not None
         return await may_be_made(self.tool_calls.consent, call, index, state.step_results, by_model=by_model)
 
-    def _note(self, index: int, performed: Performed) -> None:
+    def _note(self, index: int, performed: CallWithResult) -> None:
         """Keep what came of one attempt of a step."""
         step, result, effect = self.run.steps[index], performed.result, performed.effect
         more = {"effect": effect} if effect is not None else {}
@@ -243,7 +243,7 @@ class Executing:
             raise StepFailed(f"step {index} ({self.run.plan.steps[index].tool}) failed: {why}")
 
 
-def _may_repeat(performed: Performed) -> bool:
+def _may_repeat(performed: CallWithResult) -> bool:
     """Return whether it is sure that making the call again does no harm."""
     call = performed.call
     return performed.result.error_type not in NEVER_AGAIN and (not call.effectful or call.tool.idempotent)

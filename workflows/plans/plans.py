@@ -25,10 +25,10 @@ from workflows.consent.consent import rejected
 from workflows.context.run_context import RunContext
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
-from workflows.plans.proposing import Agreed, Proposing
-from workflows.plans.rehearsing import Rehearsing
+from workflows.plans.proposing import PlanReply, Proposing
+from workflows.plans.rehearsing import PlanRehearsals
 from workflows.plans.reviewing import Reviewing, corrections, told_of, waiting_above
-from workflows.state.work import Decided, PlanWork
+from workflows.state.work import PlanAnswers, RequestOutcome
 
 ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
@@ -41,7 +41,7 @@ CHANGED = ("ToolChanged: ", "ToolNotFound: ")
 _BEFORE = frozenset({PlanState.DRAFT, PlanState.PROPOSED})
 
 
-class Plans:
+class PlanLifecycle:
     """Take plans through their lives."""
 
     def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
@@ -50,7 +50,7 @@ class Plans:
         self.tool_calls = tool_calls
         self.proposing = Proposing(context, tool_calls.consent)
         self.reviewing = Reviewing(context, tool_calls)
-        self.rehearsing = Rehearsing(context, tool_calls)
+        self.rehearsing = PlanRehearsals(context, tool_calls)
         self.chosen = ""
         """The plan that people approved, of those that are proposed together."""
         self.broken = False
@@ -61,7 +61,7 @@ class Plans:
         state = self.context.state
         if not state.plans:
             run = PlanRun.of(plan.with_usual(state.opened.step_timeout_s), untimed=plan.untimed, of_task=True)
-            state.work.plan = PlanWork(proposed=(run.id,))
+            state.work.plan = PlanAnswers(proposed=(run.id,))
             state.keep_plan_run(run)
         done = await self._lived()
         outputs: dict[str, Any] = {"steps": done.outputs}
@@ -127,10 +127,10 @@ class Plans:
         if parent is not None:
             children = (*parent.children, *numbered)
             state.keep_plan_run(state.plan_run(parent.id).model_copy(update={"children": children}))
-        state.work.plan = PlanWork(proposed=tuple(numbered))
+        state.work.plan = PlanAnswers(proposed=tuple(numbered))
 
     @property
-    def _work(self) -> PlanWork:
+    def _work(self) -> PlanAnswers:
         """Return what is known of the plans under way; there are some wherever this is asked."""
         work = self.context.state.work.plan
         if work is None:
@@ -256,7 +256,7 @@ class Plans:
         if self.context.state.plan_run(run.id).state is PlanState.DRAFT:
             self._move(run.id, PlanState.PROPOSED)
 
-    def _concluded(self, run: PlanRun, batch: list[ToolCall], agreed: Agreed) -> str | None:
+    def _concluded(self, run: PlanRun, batch: list[ToolCall], agreed: PlanReply) -> str | None:
         """Act on what people said; return the amended plan that is to be proposed next, if any."""
         decided = agreed.decided
         if decided is not None and decided.stop:
@@ -274,7 +274,9 @@ class Plans:
         self._approve(run, agreed.answered, decided)
         return None
 
-    def _refuse_left_out(self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: Decided) -> None:
+    def _refuse_left_out(
+        self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: RequestOutcome
+    ) -> None:
         """Raise StepFailed when the plan cannot do without a step that may not be made."""
         for index, answer in sorted(answered.items()):
             if isinstance(answer, ToolCall):
@@ -285,7 +287,9 @@ class Plans:
                 self._move(run.id, PlanState.FAILED, kind)
                 raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
 
-    def _approve(self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: Decided | None) -> None:
+    def _approve(
+        self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: RequestOutcome | None
+    ) -> None:
         state, self.chosen = self.context.state, run.id
         work = self._work
         update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
@@ -302,7 +306,7 @@ class Plans:
         self._move(run.id, PlanState.APPROVED)
 
     def _narrowed(
-        self, answered: dict[int, ToolCall | ToolResult], decided: Decided
+        self, answered: dict[int, ToolCall | ToolResult], decided: RequestOutcome
     ) -> dict[int, ToolCall | ToolResult]:
         """Return the calls of a plan with no more of their jails than people let them use."""
         limits, usual = None if decided.toggles is None else decided.toggles.limits, self.context.state.opened.jail
@@ -315,7 +319,7 @@ class Plans:
             for index, answer in answered.items()
         }
 
-    def _amended(self, run: PlanRun, batch: list[ToolCall], decided: Decided) -> str:
+    def _amended(self, run: PlanRun, batch: list[ToolCall], decided: RequestOutcome) -> str:
         """Return the id of the plan that a person's changes make, which is proposed in place of this one."""
         state = self.context.state
         child_id, steps, sources = state.take_plan_number(), list(run.plan.steps), list(run.sources or ())
@@ -431,7 +435,7 @@ class Plans:
         return told
 
 
-def _lenient(decided: Decided) -> bool:
+def _lenient(decided: RequestOutcome) -> bool:
     """Return whether the plan goes on without the steps that people left out."""
     return decided.per_step or (decided.toggles is not None and decided.toggles.external_processes is False)
 

@@ -18,28 +18,28 @@ from backstay.shown import one_line
 from backstay.task.plan import has_references, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, tools_of
 from workflows.consent.changing import checked_change, edits_of
 from workflows.consent.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
-from workflows.state.work import Decided
+from workflows.state.work import RequestOutcome
 
 Rehearse = Callable[[Answered, frozenset[int]], Awaitable[PlanRun]]
 """Rehearses the calls of a plan that may be made, where that is wanted; some of them a rule asks about."""
 
 
 @dataclass(frozen=True)
-class Agreed:
+class PlanReply:
     """Hold what people said of a plan."""
 
-    decided: Decided | None
+    decided: RequestOutcome | None
     """None when no rule asked."""
     answered: Answered
 
 
-class Whole(NamedTuple):
+class WholePlanQuestion(NamedTuple):
     """Say by what people are asked about a plan as a whole."""
 
     ruling: Ruling
@@ -48,18 +48,18 @@ class Whole(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanQuestion:
     """Hold what people are asked about a plan."""
 
-    steps: list[Ruled]
+    steps: list[RuledCall]
     """Each step that they may leave out or change, once."""
-    whole: list[Ruled]
+    whole: list[RuledCall]
     """All steps that may be made, where the plan as a whole is asked about."""
     own: frozenset[int] = frozenset()
     """The steps that are asked about by rules of their own."""
 
     @property
-    def each(self) -> list[Ruled]:
+    def each(self) -> list[RuledCall]:
         """Return each ruling that asks; of one step there may be two."""
         return [*(item for item in self.steps if item.index in self.own), *self.whole]
 
@@ -79,7 +79,7 @@ class Proposing:
         opened: Callable[[], None],
         unless: Callable[[], bool],
         rehearse: Rehearse,
-    ) -> Agreed:
+    ) -> PlanReply:
         """Return what may be done of a plan; `opened` is called when it is proposed, after it was rehearsed.
 
         The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
@@ -102,22 +102,22 @@ class Proposing:
         opened()
         if not asked.steps or (run.plan.dry_run and whole is None):
             self._record_lines(ruled, answered)
-            return Agreed(None, answered)
+            return PlanReply(None, answered)
         decided = await self._decided(plan, run, asked, ruled, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
         said = answered | self._said(asked.steps, batch, decided)
         if decided.verdict is Verdict.APPROVE:
             self._record_lines(ruled, said)
-        return Agreed(decided, said)
+        return PlanReply(decided, said)
 
-    def _record_lines(self, ruled: Sequence[Ruled], answered: Answered) -> None:
+    def _record_lines(self, ruled: Sequence[RuledCall], answered: Answered) -> None:
         """Say by which accepted lines calls are permitted that may be made."""
         for item in ruled:
             if item.ruling.verdict == "allow" and isinstance(answered[item.index], ToolCall):
                 self.consent.record_line(item.ruling)
 
-    def _whole(self, run: PlanRun, batch: Sequence[ToolCall]) -> Whole | None:
+    def _whole(self, run: PlanRun, batch: Sequence[ToolCall]) -> WholePlanQuestion | None:
         """Return by what people are asked about the plan as a whole, or None; raises Denied.
 
         Nobody but a person chooses among plans, or lets a run that plans first do more than plan.
@@ -129,24 +129,26 @@ class Proposing:
         if said.verdict == "deny":
             raise errors.Denied(f"denied by the policy: {said.rule}")
         if said.verdict == "ask":
-            return Whole(said, by_rule=True)
+            return WholePlanQuestion(said, by_rule=True)
         if run.alternatives:
             return self._of_run("engine: people choose among the plans that are proposed together")
         if self.context.state.planning and not goes_without_people(policy):
             return self._of_run("engine: the run does nothing before a person has approved a plan")
         return None
 
-    def _of_run(self, why: str) -> Whole:
+    def _of_run(self, why: str) -> WholePlanQuestion:
         """Ask the people who decide about the run."""
-        return Whole(Ruling(verdict="ask", rule=why, **dict(self.context.approvals.authority)), by_rule=False)
+        return WholePlanQuestion(
+            Ruling(verdict="ask", rule=why, **dict(self.context.approvals.authority)), by_rule=False
+        )
 
-    def _simulated(self, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> frozenset[int]:
+    def _simulated(self, ruled: Sequence[RuledCall], asks: Sequence[RuledCall]) -> frozenset[int]:
         """Return the steps whose calls a rehearsal may not make; a run that plans first makes none before approval."""
         policy = self.context.state.opened.policy
         first = self.context.state.planning and not goes_without_people(policy)
         return frozenset(item.index for item in (ruled if first else asks))
 
-    def _ruled(self, run: PlanRun, index: int, call: ToolCall) -> Ruled:
+    def _ruled(self, run: PlanRun, index: int, call: ToolCall) -> RuledCall:
         """Return the ruling on a step, with how it was before people changed it in the plan before this one."""
         before = list(self._before(run, index))
         given: dict[str, str] = {}
@@ -156,7 +158,7 @@ class Proposing:
             now = arguments
         if given and call.sources is not None:
             call = call.model_copy(update={"sources": call.sources.given_by(given)})
-        ruled = Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP))
+        ruled = RuledCall(index, call, self.consent.ruling(call, Purpose.PLAN_STEP))
         if not before or before[0][0] == call.arguments:
             return ruled
         first, by = before[0]
@@ -174,7 +176,7 @@ class Proposing:
             yield parent.plan.steps[index].arguments, by
             parent = plans.get(parent.plan.parent or "")
 
-    async def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
+    async def _allowed(self, run: PlanRun, ruled: Sequence[RuledCall]) -> Answered:
         """Return the calls, and why the policy or the operator's own checks deny some.
 
         Raises StepFailed where the plan cannot do without one of these.
@@ -189,7 +191,7 @@ class Proposing:
                 raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
         return answered
 
-    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asked: Asked) -> ShownPlan:
+    async def _shown(self, run: PlanRun, ruled: Sequence[RuledCall], asked: PlanQuestion) -> ShownPlan:
         """Return what people are shown of a plan, after all of it was stored for later."""
         diffs = await self.consent.diffs(ruled)
         forecast = _forecast(run)
@@ -202,8 +204,8 @@ class Proposing:
         return plan
 
     async def _decided(
-        self, plan: ShownPlan, run: PlanRun, asked: Asked, ruled: Sequence[Ruled], unless: Callable[[], bool]
-    ) -> Decided:
+        self, plan: ShownPlan, run: PlanRun, asked: PlanQuestion, ruled: Sequence[RuledCall], unless: Callable[[], bool]
+    ) -> RequestOutcome:
         proposal, asks = plan.proposal, asked.steps
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
         # A request about only the plan as a whole needs no line that later calls obey.
@@ -230,7 +232,7 @@ class Proposing:
             calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
 
-    def _request(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled]) -> ApprovalRequest:
+    def _request(self, plan: ShownPlan, run: PlanRun, asks: list[RuledCall]) -> ApprovalRequest:
         return ApprovalRequest(
             kind=RequestKind.PLAN,
             question=f"May the run make the plan's calls of {tools_of(asks)}?",
@@ -243,7 +245,7 @@ class Proposing:
             may_remember=self.consent.may_remember(asks),
         )
 
-    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
+    async def _changed(self, item: RuledCall, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
         """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
         seen = next((call.arguments for call in shown if call.index == item.index), item.call.arguments)
 
@@ -266,7 +268,7 @@ class Proposing:
         )
         return named
 
-    def _said(self, asks: Sequence[Ruled], batch: Sequence[ToolCall], decided: Decided) -> Answered:
+    def _said(self, asks: Sequence[RuledCall], batch: Sequence[ToolCall], decided: RequestOutcome) -> Answered:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""
         left_out: Answered = {}
         no_processes = decided.toggles is not None and decided.toggles.external_processes is False
@@ -286,22 +288,24 @@ class Proposing:
         return left_out
 
 
-def _asked(ruled: Sequence[Ruled], asks: Sequence[Ruled], whole: Whole | None, *, dry_run: bool) -> Asked:
+def _asked(
+    ruled: Sequence[RuledCall], asks: Sequence[RuledCall], whole: WholePlanQuestion | None, *, dry_run: bool
+) -> PlanQuestion:
     """Return what people are asked about a plan, of which some steps are asked about by rules of their own."""
     own = frozenset(item.index for item in asks)
     # Where a person decides about a step, a person decides about the plan, unless a rule names who that must be.
     if whole is None or (own and not whole.by_rule and not dry_run):
-        return Asked(list(asks), [], own)
+        return PlanQuestion(list(asks), [], own)
     every = [replace(item, ruling=whole.ruling) for item in ruled if item.ruling.verdict != "deny"]
     steps = {item.index: item for item in (*every, *asks)}
-    return Asked([steps[index] for index in sorted(steps)], every, own)
+    return PlanQuestion([steps[index] for index in sorted(steps)], every, own)
 
 
-def _writes(item: Ruled) -> bool:
+def _writes(item: RuledCall) -> bool:
     return item.call.effectful and item.ruling.verdict == "allow"
 
 
-def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:
+def _people_of(asks: Sequence[RuledCall], proposal: Proposal, people: tuple[str, ...]) -> Ruling:
     """Return what the request says of who decides and until when; only the parts count."""
     together = reduce(stricter, (item.ruling.model_copy(update={"approvers": ()}) for item in asks))
     later = tuple(sorted({person for part in proposal.parts for person in part.escalate_to}))

@@ -18,7 +18,7 @@ from workflows.plans.resolving import could_differ, ruled_late
 from workflows.programs.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 
 
-class Rehearsing:
+class PlanRehearsals:
     """Rehearse the plans of one run, one after the other."""
 
     def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:

@@ -13,7 +13,7 @@ from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
-from workflows.consent.consent import Consent, Consented, Ruled, denied
+from workflows.consent.consent import Consent, Consented, RuledCall, denied
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ async def may_be_made(
     sent = call.model_copy(update={"sources": late.real.sources})
     if late.now.verdict == "allow" or late.was_approved:
         return sent
-    asked = Ruled(0, late.real, late.now, whole=True)
+    asked = RuledCall(0, late.real, late.now, whole=True)
     answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, None, never))[0]
     return sent if isinstance(answer, ToolCall) else answer
 

@@ -8,12 +8,12 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import RequestedCall
 from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.canonical import canonical
-from backstay.plans.leaving_out import Needs
+from backstay.plans.leaving_out import StepDependencies
 from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep
 from backstay.tools.tool import BUILTIN, ToolCall, WorkspaceLimits
-from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled, shown_call, shown_ruled
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, shown_call, shown_ruled
 
 SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""
@@ -43,12 +43,12 @@ class ShownSteps:
     """Turn steps into what people see of them."""
 
     steps: Sequence[PlanStep]
-    ruled: Sequence[Ruled]
+    ruled: Sequence[RuledCall]
     """The steps that may be made."""
     asked: frozenset[int]
     parts: Mapping[int, int]
     """The part that each step is decided with."""
-    needs: Needs
+    needs: StepDependencies
     falls: Mapping[int, tuple[int, ...]]
     """The steps that are not made either when this one is left out."""
     diffs: Mapping[int, str | None]
@@ -66,7 +66,7 @@ class ShownSteps:
         most = max(LEAST_CHARACTERS, min(2000, self.most * len(self.ruled) // max(1, len(asked))))
         return tuple(shown_ruled(item, most, self.diffs.get(item.index)) for item in asked)
 
-    def _proposed(self, item: Ruled) -> ProposedStep:
+    def _proposed(self, item: RuledCall) -> ProposedStep:
         step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)
         falls = self.falls.get(item.index, ())
         related = {"falls": falls[:FALLS], "more_fall": len(falls) > FALLS, "depends_on": self.needs.of[item.index]}
@@ -77,10 +77,10 @@ class ShownSteps:
 
 def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
     run: PlanRun,
-    ruled: Sequence[Ruled],
-    asks: Sequence[Ruled],
+    ruled: Sequence[RuledCall],
+    asks: Sequence[RuledCall],
     parts: tuple[ProposalPart, ...],
-    needs: Needs,
+    needs: StepDependencies,
     jail: WorkspaceLimits,
     diffs: Mapping[int, str | None],
     taken: int = 0,
@@ -142,9 +142,9 @@ def _cut(diff: str | None, most: int) -> str | None:
     return f"{diff[: most - 40]}\n... {len(diff) - most + 40} more characters"
 
 
-def parts_of(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
+def parts_of(asks: Sequence[RuledCall]) -> tuple[ProposalPart, ...]:
     """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
-    groups: dict[tuple[Any, ...], list[Ruled]] = {}
+    groups: dict[tuple[Any, ...], list[RuledCall]] = {}
     for item in asks:
         groups.setdefault(deciding.constraint(item.ruling), []).append(item)
     # The plan is one request, which is asked again as soon as one of its steps would be.
@@ -208,7 +208,7 @@ def _changed_file(diff: str | None) -> str | None:
     return None if first.startswith("(") else first
 
 
-def _toggles(planned: Sequence[PlanStep], ruled: Sequence[Ruled], jail: WorkspaceLimits) -> PlanToggles:
+def _toggles(planned: Sequence[PlanStep], ruled: Sequence[RuledCall], jail: WorkspaceLimits) -> PlanToggles:
     """Return what can be narrowed so that it holds: a part that no step would do is null."""
     processes = any(item.call.tool.starts_process for item in ruled)
     jailed = [item.call.limits for item in ruled if item.call.tool.provider in BUILTIN]

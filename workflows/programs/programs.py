@@ -21,7 +21,7 @@ from backstay.task.status import State
 from backstay.tools.program import Halt, ProgramAnswer, sandbox_error
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
-from workflows.calls.reconcile import Performed
+from workflows.calls.reconcile import CallWithResult
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Consented
 from workflows.context.calls_in_flight import CallInFlight
@@ -29,7 +29,7 @@ from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import LOST, TRANSIENT
 from workflows.programs.rehearsals import (
     MOST_REHEARSED,
-    Foretold,
+    ProgramForecast,
     as_foretold,
     ask_about_forecast,
     end_rehearsal,
@@ -129,7 +129,7 @@ class Programs:
             return halt
         if halt.kind == "crashed":
             return halt.model_copy(update={"error": f"in the rehearsal, before anything was changed: {halt.error}"})
-        foretold = Foretold(rehearsal, action.program, action.reason)
+        foretold = ProgramForecast(rehearsal, action.program, action.reason)
         try:
             answered = await ask_about_forecast(self.tool_calls.consent, at.foretold, foretold, withdrawn)
             await self.context.gate()
@@ -290,7 +290,7 @@ class Programs:
                 self._keep_people(call)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
-    async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[Performed]:
+    async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[CallWithResult]:
         """Make the calls of one batch, or rehearse them; after a rehearsal only as it foretold them."""
         work = self.context.state.work
         at = work.program
@@ -312,7 +312,7 @@ class Programs:
         number, consent = int(call.id), self.tool_calls.consent
         return await as_foretold(consent, call, number, rehearsal, at.results, approved=at.foretold.get(number))
 
-    async def _rehearsed(self, call: ToolCall) -> Performed:
+    async def _rehearsed(self, call: ToolCall) -> CallWithResult:
         """Make a read that the policy allows, and foretell any other call."""
         work, number = self.context.state.work, int(call.id)
         at = work.program or ProgramWork(halt=Halt(kind="waiting"))
@@ -334,7 +334,7 @@ class Programs:
                 rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, call, known, purpose)
                 foretold = {**foretold, number: call} if asks else foretold
             work.program = at.model_copy(update={"rehearsal": rehearsal, "foretold": foretold})
-        return Performed(call, rehearsal.answer(number))
+        return CallWithResult(call, rehearsal.answer(number))
 
     async def _stored(self, halt: Halt) -> ToolResult:
         if halt.payload is None:

@@ -17,7 +17,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.calls.tool_calls import ToolCalls
-from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall
 from workflows.consent.consent import Answered, Consent, Consented, denied, refused
 from workflows.context.run_context import RunContext
 
@@ -28,7 +28,7 @@ USES_WORKSPACE = frozenset({"fs", "shell"})
 
 
 @dataclass(frozen=True)
-class Foretold:
+class ProgramForecast:
     """Hold what people are told of a program that was rehearsed."""
 
     rehearsal: Rehearsal
@@ -84,14 +84,14 @@ async def end_rehearsal(context: RunContext, rehearsal: Rehearsal) -> None:
 
 
 async def ask_about_forecast(
-    consent: Consent, calls_by_number: dict[int, ToolCall], foretold: Foretold, unless: Callable[[], bool]
+    consent: Consent, calls_by_number: dict[int, ToolCall], foretold: ProgramForecast, unless: Callable[[], bool]
 ) -> Answered:
     """Ask about the calls that a rehearsal of a program foretells; each set of approvers gets a request.
 
     A call that the policy denies is not asked about. Raises what `obtain` raises.
     """
-    ruled = [Ruled(number, call, consent.ruling(call, Purpose.PROGRAM)) for number, call in calls_by_number.items()]
-    asked: dict[tuple[Any, ...], list[Ruled]] = {}
+    ruled = [RuledCall(number, call, consent.ruling(call, Purpose.PROGRAM)) for number, call in calls_by_number.items()]
+    asked: dict[tuple[Any, ...], list[RuledCall]] = {}
     for item in consent.with_repeats([item for item in ruled if item.ruling.verdict != "deny"]):
         asks = item.foretold
         asked.setdefault(deciding.constraint(asks.ruling), []).append(asks)
@@ -140,10 +140,10 @@ async def as_foretold(
     if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
         others = "it falls under a rule of other people than those who approved the forecast"
         checked = checked.model_copy(update={"differs": checked.differs or others})
-    return call if not checked.differs else await _deviating(consent, call, Ruled(0, real, now), checked.differs)
+    return call if not checked.differs else await _deviating(consent, call, RuledCall(0, real, now), checked.differs)
 
 
-async def _deviating(consent: Consent, call: ToolCall, real: Ruled, differs: str) -> Consented:
+async def _deviating(consent: Consent, call: ToolCall, real: RuledCall, differs: str) -> Consented:
     """Ask about a call that is not as foretold, as it would be sent; people approve or reject it as it is."""
     now = real.ruling
     rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
@@ -153,7 +153,7 @@ async def _deviating(consent: Consent, call: ToolCall, real: Ruled, differs: str
     return call if isinstance(answer, ToolCall) else answer
 
 
-def _foretelling(foretold: Foretold, request: ApprovalRequest) -> ApprovalRequest:
+def _foretelling(foretold: ProgramForecast, request: ApprovalRequest) -> ApprovalRequest:
     """Return a request about some calls of a program with all that its rehearsal foretells."""
     shown = shown_forecast(foretold.rehearsal.forecast, SHOWN_CHARACTERS // 4)
     update: dict[str, Any] = {

@@ -16,7 +16,7 @@ from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.requests import OfRun
-from backstay.responses import NOT_OPENED, Opened
+from backstay.responses import NOT_OPENED, OpenedRun
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
@@ -59,7 +59,7 @@ class RunState(BaseModel):
 
     run: str
     task: Task
-    opened: Opened = NOT_OPENED
+    opened: OpenedRun = NOT_OPENED
     state: State = State.STARTING
     budget: Budget = Budget()
     usage: Usage = Usage()

@@ -23,7 +23,7 @@ MOST_HELD = 400_000
 """Characters of all decisions that are held back, so that the state of the run stays small."""
 
 
-class Decided(Frozen):
+class RequestOutcome(Frozen):
     """Hold what was decided about a request."""
 
     verdict: Verdict | None
@@ -111,7 +111,7 @@ class ProgramWork(Frozen):
         return self.rehearsal is not None and not self.approved
 
 
-class PlanWork(Frozen):
+class PlanAnswers(Frozen):
     """Hold what was answered about the steps of the plan under way."""
 
     answered: dict[int, ToolCall | ToolResult] = Field(default_factory=dict)
@@ -184,11 +184,11 @@ class Work(BaseModel):
     """How many of the model's answers were not taken as the value that the task wants."""
     output_fault: str = ""
     """Why the last one of them was not taken."""
-    agreed: dict[str, Decided] = Field(default_factory=dict)
+    agreed: dict[str, RequestOutcome] = Field(default_factory=dict)
     """What people have decided about calls that were not begun yet, by the key of the request."""
     batch: BegunBatch | None = None
     program: ProgramWork | None = None
-    plan: PlanWork | None = None
+    plan: PlanAnswers | None = None
     keeps: bool = False
     """Whether a person said that what the task's plan did is kept, though its review found too much."""
     subruns: tuple[OpenSubrun, ...] = ()

@@ -14,7 +14,7 @@ from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent, divided, left_of
 from backstay.budgets.usage import Usage
 from backstay.effects.compensation import compensation_of
-from backstay.provenance.source import Sources
+from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, subrun_id
 from backstay.task.decision import Delegate, Delegation
@@ -44,7 +44,7 @@ LEFT = "its effects are left to the run that delegated to it"
 _LONGEST_PAUSE_S = 60.0
 
 
-class Subruns:
+class Delegations:
     """Carry delegations from the model's decision to what their sub-runs have left."""
 
     def __init__(self, context: RunContext, tool_calls: ToolCalls) -> None:
@@ -260,7 +260,7 @@ def _as_call(part: Delegation, share: Share | None) -> ToolCall:
     arguments |= {} if share is None else {"share": share.shown}
     arguments |= {} if part.policy is None else {"policy": part.policy}
     # It goes nowhere by itself: where values came from is looked at in each call of the sub-run.
-    return ToolCall(id=part.call_id, tool=TOOL, arguments=arguments, reason=part.reason, sources=Sources())
+    return ToolCall(id=part.call_id, tool=TOOL, arguments=arguments, reason=part.reason, sources=ArgumentSources())
 
 
 def _shown(spent: Spent) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from activities.model.message import Beside
+from activities.model.message import MessageExtras
 from backstay.canonical import canonical
 
 FIELD = "native"
@@ -133,7 +133,7 @@ def _arguments(call: Message) -> str:
     return canonical(given) if isinstance(given, dict) else "{}"
 
 
-def message_of(answer: ModelResponse) -> tuple[Message, Beside]:
+def message_of(answer: ModelResponse) -> tuple[Message, MessageExtras]:
     """Return an answer as Chat Completions has it, and the rest of it."""
     texts = [part.content for part in answer.parts if isinstance(part, TextPart)]
     calls = [_call(part) for part in answer.parts if isinstance(part, ToolCallPart)]
@@ -144,7 +144,7 @@ def message_of(answer: ModelResponse) -> tuple[Message, Beside]:
         message["refusal"] = str(refusal)
     rest = _rest(answer)
     nothing: tuple[dict[str, Any], ...] = tuple({} for _ in calls)
-    return message, Beside({FIELD: rest} if rest else {}, nothing, nothing)
+    return message, MessageExtras({FIELD: rest} if rest else {}, nothing, nothing)
 
 
 def _call(part: ToolCallPart) -> Message:

@@ -18,7 +18,7 @@ _DETAILS = {"cached": "cached_tokens", "written": "cache_write_tokens"}
 
 
 @dataclass
-class Events:
+class AnswerEvents:
     """Take what arrives of one answer."""
 
     api: str

@@ -38,10 +38,10 @@ from pydantic_ai.tools import ToolDefinition
 
 from activities.endpoints.apis import Api
 from activities.endpoints.client import BodyRefused
-from activities.model.completion import Completion, Post, written
+from activities.model.completion import Completion, HttpPost, written
 from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
-from activities.model.native.events import Events
+from activities.model.native.events import AnswerEvents
 from activities.model.native.prefix import mark_for_cache, within_limit
 from activities.model.schemas import simple
 from activities.model.shaping import LIMIT
@@ -118,18 +118,18 @@ class NativeRequest:
     headers: Mapping[str, str]
     model: "NativeModel"
 
-    def whole(self) -> Post:
+    def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
         body = {**self.body, "stream": False} if "stream" in self.body else self.body
         return self._post(body, self.path)
 
-    def streamed(self, without: frozenset[str]) -> Post:
+    def streamed(self, without: frozenset[str]) -> HttpPost:
         """Return the request for a stream."""
         body = {**self.body, "stream": True} if "stream" in self.body else self.body
         return self._post(body, self.path.replace(":generateContent", ":streamGenerateContent?alt=sse"))
 
-    def _post(self, body: dict[str, Any], path: str) -> Post:
-        return Post(written(body), path, self.headers, self.model.read, _WORDS[self.model.api])
+    def _post(self, body: dict[str, Any], path: str) -> HttpPost:
+        return HttpPost(written(body), path, self.headers, self.model.read, _WORDS[self.model.api])
 
 
 @dataclass
@@ -202,7 +202,7 @@ class NativeModel:
 
     async def read(self, response: httpx2.Response, say: Say | None) -> Completion:
         """Read an answer; raises ValueError for what is none, and what Events and `complete` tell of others."""
-        events = Events(self.api)
+        events = AnswerEvents(self.api)
         if say is None or "json" in response.headers.get("content-type", ""):
             answer = await self._whole(await response.aread(), events)
         else:
@@ -211,7 +211,7 @@ class NativeModel:
         usage, reported = events.usage()
         return Completion(message, _end(answer), usage, reported, beside)
 
-    async def _whole(self, content: bytes, events: Events) -> ModelResponse:
+    async def _whole(self, content: bytes, events: AnswerEvents) -> ModelResponse:
         events.note(json.loads(content))
         answer = httpx2.Response(200, content=content, headers={"content-type": "application/json"})
         with _exchanging(answer):
@@ -220,7 +220,7 @@ class NativeModel:
             except Exception as error:
                 raise ValueError(str(error)) from error
 
-    async def _streamed(self, response: httpx2.Response, events: Events, say: Say) -> ModelResponse:
+    async def _streamed(self, response: httpx2.Response, events: AnswerEvents, say: Say) -> ModelResponse:
         body, said = _Body(events.of(response.aiter_bytes())), StreamedAnswer(say)
         answer = httpx2.Response(200, stream=body, headers={"content-type": "text/event-stream"})
         with _exchanging(answer):

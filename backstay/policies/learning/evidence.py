@@ -69,7 +69,7 @@ class Spot(NamedTuple):
         return {name: json.loads(text) for name, text in self.fixed}
 
 
-class Kept(NamedTuple):
+class DecisionRecord(NamedTuple):
     """Hold one decision; cases from which nothing is learned are left out."""
 
     spot: Spot
@@ -95,19 +95,19 @@ class Kept(NamedTuple):
 class Evidence(NamedTuple):
     """Hold all decisions that were looked at, each with whether it counts."""
 
-    kept: list[Kept]
+    kept: list[DecisionRecord]
     left_out: int
     """How many were too many to look at."""
     blind: bool = False
     """Whether a rejection may be among these, so that no line can be proposed."""
 
     @property
-    def counted(self) -> list[Kept]:
+    def counted(self) -> list[DecisionRecord]:
         """Return the approvals from which lines are learned."""
         return [case for case in self.kept if not case.against and case.said == "approve"]
 
     @property
-    def refused(self) -> list[Kept]:
+    def refused(self) -> list[DecisionRecord]:
         """Return the decisions that no line may go against: rejections that stood, and changes of where a call goes."""
         return [case for case in self.kept if is_refusal(case)]
 
@@ -122,7 +122,7 @@ class Gathering:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._seen: dict[tuple[str, str, Said, str], Kept] = {}
+        self._seen: dict[tuple[str, str, Said, str], DecisionRecord] = {}
         self._known: dict[Any, Any] = {}
         self._left_out = 0
         self._blind = False
@@ -155,7 +155,7 @@ def gather(cases: Iterable[Case]) -> Evidence:
     return gathering.evidence()
 
 
-def _kept(case: Case, known: dict[Any, Any]) -> Kept:
+def _kept(case: Case, known: dict[Any, Any]) -> DecisionRecord:
     fixed: dict[str, str] = {}
     numbers: dict[str, float] = {}
     texts: set[str] = set()
@@ -177,7 +177,7 @@ def _kept(case: Case, known: dict[Any, Any]) -> Kept:
     spot = Spot(case.tool, tuple(fixed.items()), tuple(numbers))
     origins = tuple(origins_of(case.arguments[name], case.sources.get(name, ())) for name in fixed)
     same = case.args_digest or canonical([case.tool, {**case.arguments}])
-    return Kept(
+    return DecisionRecord(
         # Equal ones are kept once.
         spot=known.setdefault(spot, spot),
         numbers=tuple(numbers.values()),
@@ -217,12 +217,12 @@ def _against(case: Case, *, nowhere: bool) -> str:
     return next((why for holds, why in checks if holds), "")
 
 
-def is_refusal(case: Kept) -> bool:
+def is_refusal(case: DecisionRecord) -> bool:
     """Return whether a person rejected a call, or gave it another place, setting or amount before letting it go."""
     return case.said == "reject" or (case.said == "modify" and not case.edited <= case.texts)
 
 
-def _without_slips(kept: list[Kept]) -> list[Kept]:
+def _without_slips(kept: list[DecisionRecord]) -> list[DecisionRecord]:
     """Return the decisions without the rejections that the same person took back soon after, of the very same call."""
     approved: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     rejected = {(case.by, case.same) for case in kept if case.said == "reject"}
@@ -237,7 +237,7 @@ def _without_slips(kept: list[Kept]) -> list[Kept]:
     ]
 
 
-def _undiscerning(kept: list[Kept]) -> frozenset[str]:
+def _undiscerning(kept: list[DecisionRecord]) -> frozenset[str]:
     """Return who approves whatever comes, or nearly so, while others do reject; alone, nobody can be told so."""
     every = Counter(case.by for case in kept)
     against = Counter(case.by for case in kept if case.said != "approve")

@@ -12,8 +12,8 @@ from typing import Any
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.policies.accepted import LONGEST_CONDITIONS
-from backstay.policies.learning.evidence import Kept, Spot
-from backstay.policies.learning.parts import Place, exactly, places_of
+from backstay.policies.learning.evidence import DecisionRecord, Spot
+from backstay.policies.learning.parts import Generalization, exactly, places_of
 from backstay.policies.rule import Rule
 
 LEAST_RUNS = 3
@@ -27,13 +27,13 @@ MOST_LISTED = 50
 
 
 @dataclass(frozen=True)
-class Group:
+class ApprovalGroup:
     """Hold approvals that agree in all that says where a call goes, with what else was approved of them."""
 
     tool: str
     values: dict[str, tuple[Any, ...]]
     """The targets and settings, each with the values that it had."""
-    beside: dict[str, Place]
+    beside: dict[str, Generalization]
     """Of a target: what its values have in common, where that stands for them."""
     numbers: dict[str, tuple[float, ...]]
     """Every number that was approved."""
@@ -70,22 +70,22 @@ class Group:
         return rule if len(canonical([rule.when, rule.only])) <= LONGEST_CONDITIONS else None
 
 
-def exact_groups(counted: Iterable[Kept]) -> Iterator[Group]:
+def exact_groups(counted: Iterable[DecisionRecord]) -> Iterator[ApprovalGroup]:
     """Yield a group for all approvals of calls that go to the very same places."""
-    found: defaultdict[Spot, list[Kept]] = defaultdict(list)
+    found: defaultdict[Spot, list[DecisionRecord]] = defaultdict(list)
     for case in counted:
         found[case.spot].append(case)
     for spot, cases in found.items():
         yield _exact(spot, cases)
 
 
-def _exact(spot: Spot, cases: Sequence[Kept]) -> Group:
+def _exact(spot: Spot, cases: Sequence[DecisionRecord]) -> ApprovalGroup:
     columns = (
         zip(spot.numbers, zip(*(case.numbers for case in cases), strict=True), strict=True) if spot.numbers else ()
     )
     values = spot.values
     origins = zip(values, zip(*(case.origins for case in cases), strict=True), strict=True) if values else ()
-    return Group(
+    return ApprovalGroup(
         tool=spot.tool,
         values={name: (value,) for name, value in values.items()},
         beside={},
@@ -97,9 +97,9 @@ def _exact(spot: Spot, cases: Sequence[Kept]) -> Group:
     )
 
 
-def beside_groups(groups: Sequence[Group]) -> Iterator[Group]:
+def beside_groups(groups: Sequence[ApprovalGroup]) -> Iterator[ApprovalGroup]:
     """Yield groups of what has a folder, a host or a domain in common, the narrowest of each target first."""
-    alike: defaultdict[tuple[Any, ...], list[Group]] = defaultdict(list)
+    alike: defaultdict[tuple[Any, ...], list[ApprovalGroup]] = defaultdict(list)
     for group in groups:
         for name, (value,) in group.values.items():
             for width, place in enumerate(places_of(value)):
@@ -110,13 +110,13 @@ def beside_groups(groups: Sequence[Group]) -> Iterator[Group]:
             yield replace(joined, beside={name: place})
 
 
-def listed_groups(groups: Sequence[Group]) -> Iterator[Group]:
+def listed_groups(groups: Sequence[ApprovalGroup]) -> Iterator[ApprovalGroup]:
     """Yield groups that differ in one value only as one that lists the values; others as they are."""
     left = [*groups]
     names = dict.fromkeys(name for group in groups for name in group.values)
     for name in names:
-        alike: defaultdict[tuple[Any, ...], list[Group]] = defaultdict(list)
-        others: list[Group] = []
+        alike: defaultdict[tuple[Any, ...], list[ApprovalGroup]] = defaultdict(list)
+        others: list[ApprovalGroup] = []
         for group in left:
             whole = name in group.values and not group.beside
             key = (
@@ -133,19 +133,19 @@ def listed_groups(groups: Sequence[Group]) -> Iterator[Group]:
     yield from left
 
 
-def _in_lists(found: list[Group], name: str) -> list[Group]:
+def _in_lists(found: list[ApprovalGroup], name: str) -> list[ApprovalGroup]:
     return [_joined(found[start : start + MOST_LISTED], name) for start in range(0, len(found), MOST_LISTED)]
 
 
-def _rest(group: Group, name: str) -> tuple[Any, ...]:
+def _rest(group: ApprovalGroup, name: str) -> tuple[Any, ...]:
     """Return what has to agree for groups to differ in one value only."""
     others = tuple((other, repr(values)) for other, values in group.values.items() if other != name)
     return (name in group.values, others, tuple(group.numbers))
 
 
-def _joined(found: Sequence[Group], name: str) -> Group:
+def _joined(found: Sequence[ApprovalGroup], name: str) -> ApprovalGroup:
     first = found[0]
-    return Group(
+    return ApprovalGroup(
         tool=first.tool,
         values=first.values
         | {name: tuple({repr(value): value for group in found for value in group.values[name]}.values())},

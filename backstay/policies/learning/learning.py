@@ -8,16 +8,16 @@ from itertools import islice
 from typing import NamedTuple
 
 from backstay.canonical import canonical, digest_of
-from backstay.policies.learning.evidence import Evidence, Kept, is_refusal
+from backstay.policies.learning.evidence import DecisionRecord, Evidence, is_refusal
 from backstay.policies.learning.groups import (
     LEAST_RUNS,
-    Group,
+    ApprovalGroup,
     beside_groups,
     exact_groups,
     listed_groups,
 )
 from backstay.policies.learning.matching import Matcher
-from backstay.policies.learning.parts import Place, places_of
+from backstay.policies.learning.parts import Generalization, places_of
 from backstay.policies.learning.patterns import Pattern, patterns_of
 from backstay.policies.rule import Rule
 
@@ -30,7 +30,7 @@ _MOST_LINES = 100
 """How many lines are proposed at once; nobody reads more."""
 _MOST_COMPARED = 500
 _LEAST_PEOPLE = 2
-_Near = tuple[str, str, Place]
+_Near = tuple[str, str, Generalization]
 """A tool, an argument, and what is beside the value of that."""
 
 
@@ -43,7 +43,7 @@ class Counter(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Proposed:
+class ProposedLine:
     """Hold a line that is proposed, with what speaks for it and against it."""
 
     rule: Rule
@@ -59,26 +59,26 @@ class Proposed:
     counter: tuple[Counter, ...]
 
 
-class Learned(NamedTuple):
+class LearningResult(NamedTuple):
     """Hold all that is learned from decisions."""
 
-    proposed: tuple[Proposed, ...]
+    proposed: tuple[ProposedLine, ...]
     patterns: tuple[Pattern, ...]
     evidence: Evidence
     more: int
     """How many lines are not told."""
 
 
-def learn(evidence: Evidence, undos: dict[str, tuple[int, int]] | None = None) -> Learned:
+def learn(evidence: Evidence, undos: dict[str, tuple[int, int]] | None = None) -> LearningResult:
     """Learn from decisions; `undos` says by tool how often its undo was tried, and how often that failed."""
     groups = [] if evidence.blind else _wide_and_narrow(evidence)
     rules = [(group, rule) for group in groups if (rule := group.rule) is not None]
     rules.sort(key=lambda each: -len(each[0].runs))
     proposed = _in_hindsight(rules[:_MOST_LINES], evidence)
-    return Learned(proposed, patterns_of(evidence, undos or {}), evidence, max(len(rules) - _MOST_LINES, 0))
+    return LearningResult(proposed, patterns_of(evidence, undos or {}), evidence, max(len(rules) - _MOST_LINES, 0))
 
 
-def _wide_and_narrow(evidence: Evidence) -> list[Group]:
+def _wide_and_narrow(evidence: Evidence) -> list[ApprovalGroup]:
     """Return the groups that lines are proposed for: what is beside many values, else the very same ones, as lists."""
     counted = evidence.counted
     # Where several people decide, one of them alone teaches nothing.
@@ -91,7 +91,7 @@ def _wide_and_narrow(evidence: Evidence) -> list[Group]:
     ]
     refused = evidence.refused
     good = _unrefused(enough, refused)
-    wide: list[Group] = []
+    wide: list[ApprovalGroup] = []
     listed = {(group.tool, run) for group in good if not group.beside for run in group.runs}
     for group in good:
         # Where each of the values was approved often enough by itself, a list of them is narrower.
@@ -107,7 +107,7 @@ def _wide_and_narrow(evidence: Evidence) -> list[Group]:
     return [*wide, *listed_groups(_undisputed(rest, exact, refused))]
 
 
-def _unrefused(groups: Sequence[Group], refused: Sequence[Kept]) -> list[Group]:
+def _unrefused(groups: Sequence[ApprovalGroup], refused: Sequence[DecisionRecord]) -> list[ApprovalGroup]:
     """Return the groups whose lines let through nothing that somebody rejected."""
     ruled = [(group, rule) for group in groups if (rule := group.rule) is not None]
     matcher = Matcher([rule for _, rule in ruled])
@@ -115,7 +115,9 @@ def _unrefused(groups: Sequence[Group], refused: Sequence[Kept]) -> list[Group]:
     return [group for number, (group, _) in enumerate(ruled) if number not in bad]
 
 
-def _undisputed(groups: Sequence[Group], exact: Sequence[Group], refused: Sequence[Kept]) -> list[Group]:
+def _undisputed(
+    groups: Sequence[ApprovalGroup], exact: Sequence[ApprovalGroup], refused: Sequence[DecisionRecord]
+) -> list[ApprovalGroup]:
     """Return the groups about places beside which people reject next to nothing, either."""
     approved: Tally[_Near] = Tally(near for group in exact for near in _near(group) for _ in group.runs)
     near = list(approved)
@@ -129,25 +131,25 @@ def _undisputed(groups: Sequence[Group], exact: Sequence[Group], refused: Sequen
     ]
 
 
-def _near(group: Group) -> Iterator[_Near]:
+def _near(group: ApprovalGroup) -> Iterator[_Near]:
     """Yield what is right beside the places that a group is about."""
     for name, (value, *_) in group.values.items():
         for place in islice(places_of(value), 1):
             yield group.tool, name, place
 
 
-def _in_hindsight(rules: Sequence[tuple[Group, Rule]], evidence: Evidence) -> tuple[Proposed, ...]:
+def _in_hindsight(rules: Sequence[tuple[ApprovalGroup, Rule]], evidence: Evidence) -> tuple[ProposedLine, ...]:
     """Return lines with what they would have decided; one that lets through what was rejected is none."""
     matcher = Matcher([rule for _, rule in rules])
     asked = Tally(case.spot.tool for case in evidence.kept)
     let: Tally[tuple[int, str]] = Tally()
     for case in evidence.kept:
         let.update((number, _weight(case)) for number in matcher.matching(case))
-    refused: defaultdict[str, list[Kept]] = defaultdict(list)
+    refused: defaultdict[str, list[DecisionRecord]] = defaultdict(list)
     for case in evidence.refused:
         refused[case.spot.tool].append(case)
     found = [
-        Proposed(
+        ProposedLine(
             rule=rule,
             id=digest_of([rule.tool, rule.when, sorted(rule.only)])[:12],
             runs=len(group.runs),
@@ -163,11 +165,11 @@ def _in_hindsight(rules: Sequence[tuple[Group, Rule]], evidence: Evidence) -> tu
     return tuple(sorted(found, key=lambda each: (-each.allowed, each.id)))
 
 
-def _weight(case: Kept) -> str:
+def _weight(case: DecisionRecord) -> str:
     return "against" if is_refusal(case) else case.said
 
 
-def _nearest(rule: Rule, refused: Sequence[Kept]) -> tuple[Counter, ...]:
+def _nearest(rule: Rule, refused: Sequence[DecisionRecord]) -> tuple[Counter, ...]:
     """Return rejected calls that come closest to a line: those that meet most of its conditions."""
     latest = sorted(refused, key=lambda case: -case.at)[:_MOST_COMPARED]
     each = [rule.model_copy(update={"when": {path: said}, "only": ()}) for path, said in (rule.when or {}).items()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.policies.condition import Judgement
-from backstay.policies.learning.evidence import Kept
+from backstay.policies.learning.evidence import DecisionRecord
 from backstay.policies.learning.parts import without_sources
 from backstay.policies.rule import Rule
 
@@ -29,7 +29,7 @@ class Matcher:
             for key in keys:
                 self._by_key[rule.tool, key].append(number)
 
-    def matching(self, case: Kept) -> list[int]:
+    def matching(self, case: DecisionRecord) -> list[int]:
         """Return the lines that would let a call through."""
         said = case.spot.values
         found = {number for key in (_ANY, *_keys_in(said)) for number in self._by_key.get((case.spot.tool, key), ())}
@@ -42,7 +42,7 @@ class Matcher:
         return [number for number in sorted(found) if self._lets(self._rules[number], case, said)]
 
     @staticmethod
-    def _lets(rule: Rule, case: Kept, said: dict[str, Any]) -> bool:
+    def _lets(rule: Rule, case: DecisionRecord, said: dict[str, Any]) -> bool:
         if case.unseen or case.incomplete:
             when = {path: each for path, each in (rule.when or {}).items() if path not in case.unseen}
             rule = rule.model_copy(update={"when": when or None, "only": ()})

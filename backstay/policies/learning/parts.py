@@ -29,7 +29,7 @@ _LEAST_DEPTH = 2
 """A folder right below the root holds too much to stand for what is in it."""
 
 
-class Place(NamedTuple):
+class Generalization(NamedTuple):
     """Hold a condition that holds for a value and for others beside it, and what it is called."""
 
     operator: str
@@ -53,7 +53,7 @@ def role_of(name: str, value: Any) -> Role:
     return "fixed" if amount else "text"
 
 
-def places_of(value: Any) -> Iterator[Place]:
+def places_of(value: Any) -> Iterator[Generalization]:
     """Yield what a value has in common with those beside it, the narrowest first: its folder, its host or its domain.
 
     Only what the matchers of policy hold for without a doubt is yielded, and nothing of which many people have a part.
@@ -65,22 +65,22 @@ def places_of(value: Any) -> Iterator[Place]:
             yield place
 
 
-def _places(value: str) -> Iterator[Place]:
+def _places(value: str) -> Iterator[Generalization]:
     if address := _ADDRESS.fullmatch(value):
         domain = address[1]
         if domain == domain.lower() and not _is_shared(domain[1:]):
-            yield Place("ends_with", domain, f"addresses at {domain[1:]}")
+            yield Generalization("ends_with", domain, f"addresses at {domain[1:]}")
     elif url := _URL.fullmatch(value):
         root, host, path = url[1], url[2], re.split(r"[?#]", url[3])[0]
         folder = path.rpartition("/")[0]
         if folder:
-            yield Place("starts_with", f"{root}{folder}/", f"URLs below {root}{folder}/")
+            yield Generalization("starts_with", f"{root}{folder}/", f"URLs below {root}{folder}/")
         if not _is_shared(host):
-            yield Place("starts_with", root, f"URLs at {host}")
+            yield Generalization("starts_with", root, f"URLs at {host}")
     elif "://" not in value and "/" in value and not value.startswith(("~", "-")) and _PATH.fullmatch(value):
         folder = value.rpartition("/")[0]
         if len([part for part in folder.split("/") if part]) >= (_LEAST_DEPTH if value.startswith("/") else 1):
-            yield Place("starts_with", f"{folder}/", f"what is below {folder}/")
+            yield Generalization("starts_with", f"{folder}/", f"what is below {folder}/")
 
 
 def _is_shared(host: str) -> bool:

@@ -39,7 +39,7 @@ class Row(NamedTuple):
     hash: str
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """Hold the end of one chain, as it is stored."""
 
     run: str
@@ -67,7 +67,7 @@ class Chain(NamedTuple):
     """Hold what is stored of the chain of one run."""
 
     run: str
-    head: Head | None
+    head: ChainHead | None
     rows: Sequence[Row]
     pruned: bool = False
     """Whether the store says that the run was pruned."""
@@ -125,7 +125,7 @@ def root_hash(previous: str, store: str, root: Root) -> str:
     return _hash(["backstay ledger root 1", previous, store, root.n, root.day, root.at, root.heads])
 
 
-def head_message(store: str, head: Head) -> bytes:
+def head_message(store: str, head: ChainHead) -> bytes:
     """Return what the signature of a head covers."""
     said = [store, head.run, head.signed_n, head.signed_hash, head.at, head.key]
     return _WRITER.encode(["backstay ledger head 1", *said]).encode()
@@ -137,7 +137,7 @@ def root_message(store: str, root: Root) -> bytes:
     return _WRITER.encode(["backstay ledger day 1", *said]).encode()
 
 
-def signed_part(head: Head) -> dict[str, Any]:
+def signed_part(head: ChainHead) -> dict[str, Any]:
     """Return what is kept of a signature in a row, so that it can be checked once another one is in its place."""
     return {"n": head.signed_n, "hash": head.signed_hash, "at": head.at, "key": head.key, "signature": head.signature}
 

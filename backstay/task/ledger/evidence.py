@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from backstay.errors import SettingsInvalid
-from backstay.task.ledger.chain import Chain, Head, Root, Row
+from backstay.task.ledger.chain import Chain, ChainHead, Root, Row
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys, read_keys
-from backstay.task.ledger.verifying import Expected, Fault, Verified, first_day_of, verify_run
+from backstay.task.ledger.verifying import ChainAnchor, ChainFault, ChainReport, first_day_of, verify_run
 
 FORMAT = "backstay ledger evidence 1"
 
@@ -43,7 +43,7 @@ def verify_evidence(text: str, where: str, keys: PublicKeys | None = None, *, ke
         raise SettingsInvalid(f"{where}: this is no evidence; give what `backstay audit export` writes") from None
     used = own if keys is None else keys
     first_day = first_day_of(first_root, used, store)
-    expected = Expected(store=store, kept_from=kept_from, first_day=first_day)
+    expected = ChainAnchor(store=store, kept_from=kept_from, first_day=first_day)
     found = [_verified(chain, used, expected.model_copy(update={"pruned": chain.pruned})) for chain in chains]
     said = {"in_evidence": True, "keys_in_evidence": keys is None}
     return findings_of(store, found, (), used).model_copy(update=said)
@@ -58,15 +58,15 @@ def _read(said: Any, where: str) -> tuple[str, PublicKeys, Root | None, list[Cha
     return str(said["store"]), keys, root, [_chain(chain) for chain in said["runs"]]
 
 
-def _verified(chain: Chain, keys: PublicKeys, expected: Expected) -> Verified:
+def _verified(chain: Chain, keys: PublicKeys, expected: ChainAnchor) -> ChainReport:
     found = verify_run(chain.head, chain.rows, keys, expected)
     if chain.head is not None and chain.head.run == chain.run:
         return found
-    return found.model_copy(update={"run": chain.run, "faults": (*found.faults, Fault(what="another run's head"))})
+    return found.model_copy(update={"run": chain.run, "faults": (*found.faults, ChainFault(what="another run's head"))})
 
 
 def _chain(said: Any) -> Chain:
-    head = None if said["head"] is None else _typed(Head, said["head"])
+    head = None if said["head"] is None else _typed(ChainHead, said["head"])
     return Chain(str(said["run"]), head, [_typed(Row, row) for row in said["rows"]], bool(said["pruned"]))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from backstay.frozen import Frozen
 from backstay.task.ledger.keys import PublicKeys
-from backstay.task.ledger.verifying import Verified
+from backstay.task.ledger.verifying import ChainReport
 
 _MOST_RUNS = 200
 """At most this many runs are named for what is not a fault; the others are counted."""
@@ -21,8 +21,8 @@ class Findings(Frozen):
     roots: int = 0
     faults: tuple[str, ...] = ()
     """What is wrong with the daily roots, with the store as a whole, or against what was kept elsewhere."""
-    faulty: tuple[Verified, ...] = ()
-    noted: tuple[Verified, ...] = ()
+    faulty: tuple[ChainReport, ...] = ()
+    noted: tuple[ChainReport, ...] = ()
     """Runs of which a reader must know something that is not a fault."""
     signed_until: str = ""
     """When a head or a root was signed last; whether there was more after that, the store alone cannot tell."""
@@ -74,7 +74,7 @@ class Findings(Frozen):
         return f"{vouched}; whether anything came after that, only an --anchor from elsewhere can tell"
 
 
-def findings_of(store: str, found: Sequence[Verified], faults: Sequence[str], keys: PublicKeys) -> Findings:
+def findings_of(store: str, found: Sequence[ChainReport], faults: Sequence[str], keys: PublicKeys) -> Findings:
     """Return what was found out about these runs together."""
     return Findings(
         store=store,

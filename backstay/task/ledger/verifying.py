@@ -11,7 +11,7 @@ from backstay.shown import one_line
 from backstay.task.ledger.chain import (
     TAKEN_OVER,
     UNSIGNED,
-    Head,
+    ChainHead,
     Root,
     Row,
     digest_of_body,
@@ -32,7 +32,7 @@ _FORGOTTEN = "memory.forgotten"
 _PROOF = "proof.used"
 
 
-class Fault(Frozen):
+class ChainFault(Frozen):
     """Say what is wrong with one row, or with a head or a root."""
 
     what: str
@@ -50,13 +50,13 @@ class Fault(Frozen):
         return f"rows {self.n} to {self.last}: {self.what}" if several else f"row {self.n}: {self.what}"
 
 
-class Verified(Frozen):
+class ChainReport(Frozen):
     """Say what was found out about the chain of one run."""
 
     run: str
     rows: int
     """How many rows its head counts."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ChainFault, ...] = ()
     notes: tuple[str, ...] = ()
     """What is not a fault, and what a reader must know: rows that nobody signed."""
     pruned: bool = False
@@ -66,7 +66,7 @@ class Verified(Frozen):
     key: str = ""
 
 
-class Expected(Frozen):
+class ChainAnchor(Frozen):
     """Say what a chain is compared with beside its own rows."""
 
     store: str
@@ -78,14 +78,14 @@ class Expected(Frozen):
     """The day of the first daily root; rows that a worker found unsigned until then are older than the key."""
 
 
-def verify_run(head: Head | None, rows: Sequence[Row], keys: PublicKeys, expected: Expected) -> Verified:
+def verify_run(head: ChainHead | None, rows: Sequence[Row], keys: PublicKeys, expected: ChainAnchor) -> ChainReport:
     """Verify one run, from its head and from all rows that are stored of it, in any order.
 
     Without keys the signature is not checked.
     """
     if head is None:
         run = rows[0].run if rows else ""
-        return Verified(run=run, rows=len(rows), faults=(Fault(what="the head is missing"),))
+        return ChainReport(run=run, rows=len(rows), faults=(ChainFault(what="the head is missing"),))
     faults, notes = _of_signature(head, keys, expected.store)
     gone = not rows and not head.salt
     if gone:
@@ -94,13 +94,13 @@ def verify_run(head: Head | None, rows: Sequence[Row], keys: PublicKeys, expecte
         faults += _of_rows(head, rows, expected.store)
     for said, is_fault in _unsigned(head, rows, keys, expected.first_day):
         if is_fault:
-            faults.append(Fault(what=said))
+            faults.append(ChainFault(what=said))
         else:
             notes.append(said)
     faults += _taken_over(head.run, rows, keys, expected.store)
     if len(faults) > MOST_FAULTS:
-        faults = [*faults[:MOST_FAULTS], Fault(what=f"and {len(faults) - MOST_FAULTS} more faults")]
-    return Verified(
+        faults = [*faults[:MOST_FAULTS], ChainFault(what=f"and {len(faults) - MOST_FAULTS} more faults")]
+    return ChainReport(
         run=head.run,
         rows=head.n,
         faults=tuple(faults),
@@ -111,36 +111,36 @@ def verify_run(head: Head | None, rows: Sequence[Row], keys: PublicKeys, expecte
     )
 
 
-def _of_signature(head: Head, keys: PublicKeys, store: str) -> tuple[list[Fault], list[str]]:
+def _of_signature(head: ChainHead, keys: PublicKeys, store: str) -> tuple[list[ChainFault], list[str]]:
     if not head.key and not head.signature:
         told = "the head was never signed"
-        return ([Fault(what=told)], []) if keys else ([], [told])
+        return ([ChainFault(what=told)], []) if keys else ([], [told])
     if not keys:
         return [], ["its signature was not checked, without a public key"]
     fault = keys.fault(head.key, head_message(store, head), head.signature, head.at)
-    return ([Fault(what=f"the head is not valid: {fault}")] if fault else []), []
+    return ([ChainFault(what=f"the head is not valid: {fault}")] if fault else []), []
 
 
-def _of_removal(head: Head, expected: Expected) -> list[Fault]:
+def _of_removal(head: ChainHead, expected: ChainAnchor) -> list[ChainFault]:
     """Return whether rows were removed that must still be there."""
     if not expected.pruned:
-        return [Fault(what=f"all {head.n} rows are missing, and the run was not pruned")]
+        return [ChainFault(what=f"all {head.n} rows are missing, and the run was not pruned")]
     if expected.kept_from and head.at >= expected.kept_from:
-        return [Fault(what=f"all {head.n} rows are missing, and they are kept since {expected.kept_from}")]
+        return [ChainFault(what=f"all {head.n} rows are missing, and they are kept since {expected.kept_from}")]
     return []
 
 
-def _of_rows(head: Head, rows: Sequence[Row], store: str) -> list[Fault]:
+def _of_rows(head: ChainHead, rows: Sequence[Row], store: str) -> list[ChainFault]:
     """Return what is wrong with the rows themselves, and with what the head says of them."""
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     salt = salt_of(head.salt)
     if salt is None:
-        return [Fault(what="the head's key of digests was changed, so no row can be read")]
+        return [ChainFault(what="the head's key of digests was changed, so no row can be read")]
     follows = {first_hash(store, head.run, head.salt)}
     expected, seen = 1, dict[int, Row]()
     for row in sorted(rows, key=lambda row: row.n):
         if row.n in seen:
-            faults.append(Fault(n=row.n, what="there twice"))
+            faults.append(ChainFault(n=row.n, what="there twice"))
             continue
         seen[row.n] = row
         if row.n != expected:
@@ -151,38 +151,40 @@ def _of_rows(head: Head, rows: Sequence[Row], store: str) -> list[Fault]:
         faults += found
         expected = row.n + 1
     faults += _missing(expected, head.n)
-    faults += [Fault(n=n, what="behind the end") for n in seen if n > head.n or n < 1]
-    faults += [Fault(n=row.n, what="not where it was written") for row in _out_of_order(rows)]
+    faults += [ChainFault(n=n, what="behind the end") for n in seen if n > head.n or n < 1]
+    faults += [ChainFault(n=row.n, what="not where it was written") for row in _out_of_order(rows)]
     return faults + _of_ends(head, seen, first_hash(store, head.run, head.salt))
 
 
-def _missing(first: int, last: int) -> list[Fault]:
+def _missing(first: int, last: int) -> list[ChainFault]:
     first = max(first, 1)
-    return [Fault(n=first, last=last, what="missing")] if first <= last else []
+    return [ChainFault(n=first, last=last, what="missing")] if first <= last else []
 
 
-def _of_row(row: Row, follows: set[str], run: str, salt: bytes) -> tuple[list[Fault], set[str]]:
+def _of_row(row: Row, follows: set[str], run: str, salt: bytes) -> tuple[list[ChainFault], set[str]]:
     """Return what is wrong with a row that follows one of these hashes, and what the next row may follow."""
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     if digest_of_body(salt, row.body) != row.digest:
-        faults.append(Fault(n=row.n, what=f"what it says was changed ({one_line(row.name, 60)})"))
+        faults.append(ChainFault(n=row.n, what=f"what it says was changed ({one_line(row.name, 60)})"))
     made = {row_hash(before, (*row[:5], row.digest)) for before in follows}
     if row.run != run or (follows and row.hash not in made):
-        faults.append(Fault(n=row.n, what=f"changed, or behind another row than before ({one_line(row.name, 60)})"))
+        faults.append(
+            ChainFault(n=row.n, what=f"changed, or behind another row than before ({one_line(row.name, 60)})")
+        )
     # Where the hash itself was changed, the next row follows what the fields say.
     return faults, {row.hash, *made}
 
 
-def _of_ends(head: Head, seen: Mapping[int, Row], first: str) -> list[Fault]:
+def _of_ends(head: ChainHead, seen: Mapping[int, Row], first: str) -> list[ChainFault]:
     """Return what is wrong with what the head says of the last row, and of the last one that is signed."""
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     for what, n, end in (("last", head.n, head.hash), ("last signed", head.signed_n, head.signed_hash)):
         found = first if n == 0 else seen[n].hash if n in seen else ""
         unsigned = not head.key and not head.signed_n and not head.signed_hash
         if found != end and not (what == "last signed" and unsigned):
-            faults.append(Fault(what=f"the head names another {what} row {n} than there is"))
+            faults.append(ChainFault(what=f"the head names another {what} row {n} than there is"))
     if head.signed_n > head.n:
-        faults.append(Fault(what=f"{head.signed_n} rows were signed, and there are {head.n}"))
+        faults.append(ChainFault(what=f"{head.signed_n} rows were signed, and there are {head.n}"))
     return faults
 
 
@@ -190,7 +192,7 @@ def _out_of_order(rows: Sequence[Row]) -> list[Row]:
     return [row for before, row in pairwise(rows) if row.n < before.n]
 
 
-def _unsigned(head: Head, rows: Sequence[Row], keys: PublicKeys, first_day: str) -> list[tuple[str, bool]]:
+def _unsigned(head: ChainHead, rows: Sequence[Row], keys: PublicKeys, first_day: str) -> list[tuple[str, bool]]:
     """Return which rows no worker with the key has vouched for when they were written, and whether that is a fault.
 
     Commands and the page have no key, and write few kinds of rows. Before there was any key, nobody signed; when that
@@ -222,9 +224,9 @@ def _may_be_unsigned(row: Row) -> bool:
             return kind in {("run", _PRUNED), ("memory", _FORGOTTEN)}
 
 
-def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> list[Fault]:
+def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> list[ChainFault]:
     """Return which signatures of other keys, which the chain keeps, do not hold."""
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     hashes = {row.n: row.hash for row in rows}
     for row in rows:
         if row.name != TAKEN_OVER or not keys:
@@ -232,13 +234,13 @@ def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> 
         try:
             said = {name: str(value) for name, value in _said(row.body).items()}
             n, end, at, key = int(said["n"]), said["hash"], said["at"], said["key"]
-            head = Head(run, n, end, "", n, end, at, key, said["signature"])
+            head = ChainHead(run, n, end, "", n, end, at, key, said["signature"])
             fault = keys.fault(key, head_message(store, head), head.signature, at)
         except (ValueError, KeyError):
             n, end, fault = 0, "", "it cannot be read"
         if fault or hashes.get(n) != end:
             told = f"an earlier signature in it does not vouch for the rows before it: {fault or 'of other rows'}"
-            faults.append(Fault(n=row.n, what=told))
+            faults.append(ChainFault(n=row.n, what=told))
     return faults
 
 
@@ -265,17 +267,17 @@ def first_day_of(root: Root | None, keys: PublicKeys, store: str) -> str:
     return root.day
 
 
-def verify_roots(roots: Iterable[Root], keys: PublicKeys, store: str) -> list[Fault]:
+def verify_roots(roots: Iterable[Root], keys: PublicKeys, store: str) -> list[ChainFault]:
     """Verify daily roots, oldest first, by themselves."""
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     previous, expected = "", 1
     for root in roots:
         what = f"root {root.n} of {root.day}"
         if root.n != expected:
-            faults.append(Fault(what=f"{what} stands where root {expected} is missing"))
+            faults.append(ChainFault(what=f"{what} stands where root {expected} is missing"))
         if root_hash(previous, store, root) != root.hash:
-            faults.append(Fault(what=f"{what} was changed, or follows another one"))
+            faults.append(ChainFault(what=f"{what} was changed, or follows another one"))
         if keys and (fault := keys.fault(root.key, root_message(store, root), root.signature, root.at)):
-            faults.append(Fault(what=f"{what} is not valid: {fault}"))
+            faults.append(ChainFault(what=f"{what} is not valid: {fault}"))
         previous, expected = root.hash, root.n + 1
     return faults

@@ -76,7 +76,7 @@ def code(lines: Sequence[str]) -> SectionBlock:
 
 def literally(text: str) -> list[Block]:
     """Return a string as blocks that show it literally; of one that is too long for a message, how much is left out."""
-    page, lines = Page(characters=MESSAGE - ENDING), text.split("\n")
+    page, lines = BlockPage(characters=MESSAGE - ENDING), text.split("\n")
     for start in range(0, len(lines), _LINES):
         page.say("\n".join(lines[start : start + _LINES]))
     page.end()
@@ -84,7 +84,7 @@ def literally(text: str) -> list[Block]:
     return page.blocks
 
 
-class Page:
+class BlockPage:
     """Fill blocks one after the other, and count what does not fit."""
 
     def __init__(self, *, characters: int = MESSAGE - ENDING, most_blocks: int = MOST_BLOCKS) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, PlainTextObject
 
 from backstay.approvals.approval import ApprovalRequest
-from gateways.slack.drawing.page import Page, escaped
+from gateways.slack.drawing.page import BlockPage, escaped
 from gateways.slack.place import MOST_VALUE
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest, left_out, offered_choices, paragraphs
@@ -45,9 +45,9 @@ def left_out_of(posted: PostedRequest) -> str:
     return left_out(posted.request, _drawn(posted).hidden)
 
 
-def _drawn(posted: PostedRequest) -> Page:
+def _drawn(posted: PostedRequest) -> BlockPage:
     """Return all of a message but its links and buttons."""
-    page = Page()
+    page = BlockPage()
     for kind, lines in paragraphs(posted, expiry=False):
         match kind:
             case "heading":

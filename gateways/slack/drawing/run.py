@@ -6,13 +6,13 @@ from typing import Any
 from slack_sdk.models.blocks import Block, MarkdownTextObject, SectionBlock
 
 from backstay.approvals.approval import ApprovalRequest, Links
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import told_of_later
 from backstay.frozen import Frozen
 from backstay.shown import LINE_BREAK, call_line, for_user, one_line
 from backstay.task.event import Event
-from gateways.slack.drawing.page import Page
+from gateways.slack.drawing.page import BlockPage
 
 STEPS_OF_MESSAGE = 30
 """How many events one message of a thread shows."""
@@ -26,7 +26,7 @@ _MOST_PARKED = 5
 _SUMMARY = 1500
 
 
-class Head(Frozen):
+class ThreadHead(Frozen):
     """Hold what the message says that heads the thread of a run."""
 
     workflow_id: str
@@ -49,7 +49,7 @@ class Head(Frozen):
 
     def blocks(self) -> list[Block]:
         """Return the message."""
-        page = Page(characters=5000)
+        page = BlockPage(characters=5000)
         page.head(self._state)
         page.say(self.task)
         if self.result is not None:
@@ -84,7 +84,7 @@ def _said(event: Event) -> str:
 
 def steps_blocks(lines: Sequence[str]) -> list[Block]:
     """Return a message of steps."""
-    page = Page(characters=9000)
+    page = BlockPage(characters=9000)
     page.code(lines)
     return page.blocks
 
@@ -92,15 +92,15 @@ def steps_blocks(lines: Sequence[str]) -> list[Block]:
 def told(notice: Notice) -> str:
     """Return in words what a notice tells beside its request; empty when it tells nothing more."""
     match notice.event:
-        case Told.EFFECT_UNKNOWN:
+        case NoticeKind.EFFECT_UNKNOWN:
             effect = notice.effect or {}
             what, why = one_line(str(effect.get("what", "a call")), 200), one_line(str(effect.get("why", "")), 300)
             return f"Nobody knows whether {what} took place ({why}); a person may have to say"
-        case Told.BUDGET_OVERSHOT:
+        case NoticeKind.BUDGET_OVERSHOT:
             bill = notice.budget or {}
             model = one_line(str(bill.get("model", "a model")), 200)
             return f"{model} billed {bill.get('billed_usd')} USD where {bill.get('reserved_usd')} USD were reserved"
-        case Told.ENDED:
+        case NoticeKind.ENDED:
             result = notice.result or {}
             return "\n".join([f"The run has ended: {result.get('outcome', 'failed')}", *_left_to_people(result)])
         case _:
@@ -125,7 +125,7 @@ def _left_to_people(result: dict[str, Any]) -> list[str]:
 
 def reminder_blocks(request: ApprovalRequest, mentions: Sequence[str], unmentioned: Sequence[str]) -> list[Block]:
     """Return the message that reminds people of a request; `mentions` are Slack's ids of people."""
-    page = Page(characters=3000)
+    page = BlockPage(characters=3000)
     who = " ".join(f"<@{user}>" for user in mentions)
     others = ", ".join(unmentioned)
     page.blocks.append(SectionBlock(text=MarkdownTextObject(text=f"{who} *Still waits for a decision.*".strip())))

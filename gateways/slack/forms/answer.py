@@ -14,14 +14,14 @@ from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import (
     LONGEST,
     MOST_OPTIONS,
-    Filled,
+    FormInput,
     choice_input,
     modal,
     several_input,
     text_input,
 )
-from gateways.slack.place import Place
-from people.requests.entered import Entered, Typed
+from gateways.slack.place import ModalContext
+from people.requests.entered import FormEntry, Typed
 from people.requests.form import DecisionForm
 
 CALLBACK = "backstay.answer"
@@ -31,7 +31,7 @@ _OF_TEXT = 150
 """A text field that may be longer is offered several lines."""
 
 
-def form(request: ApprovalRequest, place: Place) -> View:
+def form(request: ApprovalRequest, place: ModalContext) -> View:
     """Return the modal."""
     question, fields = section(request.question.replace(LINE_BREAK, "\n")), DecisionForm.of(request).fields
     blocks = zip(_blocks(fields), fields, strict=True)
@@ -42,13 +42,13 @@ def form(request: ApprovalRequest, place: Place) -> View:
     return modal(title, submit, [question, *inputs], place, CALLBACK)
 
 
-def entered(form: DecisionForm, filled: Filled) -> Entered:
+def entered(form: DecisionForm, filled: FormInput) -> FormEntry:
     """Return what a person filled in."""
     typed: dict[tuple[str, ...], Typed] = {}
     for field, block in zip(form.fields, _blocks(form.fields), strict=True):
         filled.stands_for(field.path, block)
         typed[field.path] = _typed(field, block, filled)
-    return Entered("answer", answer=filled.text(_TEXT), fields=typed)
+    return FormEntry("answer", answer=filled.text(_TEXT), fields=typed)
 
 
 def _blocks(fields: Sequence[FormField]) -> list[str]:
@@ -86,7 +86,7 @@ def _input(block: str, field: FormField) -> InputBlock:
     )
 
 
-def _typed(field: FormField, block: str, filled: Filled) -> Typed:
+def _typed(field: FormField, block: str, filled: FormInput) -> Typed:
     if field.kind in {"choice", "choices"} and len(field.choices) <= MOST_OPTIONS:
         return tuple(map(int, filled.several(block) or filter(None, [filled.chosen(block)])))
     return filled.chosen(block) if field.kind == "yes or no" else filled.text(block)

@@ -5,9 +5,9 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, choice_input, modal, several_input, text_input
-from gateways.slack.place import Place
-from people.requests.entered import Entered
+from gateways.slack.forms.inputs import MOST_OPTIONS, FormInput, choice_input, modal, several_input, text_input
+from gateways.slack.place import ModalContext
+from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm
 from people.requests.posted import call_options
 
@@ -15,7 +15,7 @@ CALLBACK = "backstay.choose"
 _OUT, _PROCESSES, _COMMENT = "leave_out", "processes", "comment"
 
 
-def form(request: ApprovalRequest, place: Place, by: str) -> View:
+def form(request: ApprovalRequest, place: ModalContext, by: str) -> View:
     """Return the modal for a person, whose own parts of a plan are offered."""
     asked = DecisionForm.of(request)
     offered = call_options(asked.own_calls(by))
@@ -40,12 +40,12 @@ def _toggles(form: DecisionForm) -> list[Block]:
     return blocks
 
 
-def entered(form: DecisionForm, filled: Filled) -> Entered:
+def entered(form: DecisionForm, filled: FormInput) -> FormEntry:
     """Return what a person chose."""
     filled.stands_for("calls", _OUT)
     for limit in form.limits:
         filled.stands_for(f"toggles.limits.{limit.field}", limit.field)
-    return Entered(
+    return FormEntry(
         "approve",
         filled.text(_COMMENT),
         left_out=list(map(int, filled.several(_OUT))),

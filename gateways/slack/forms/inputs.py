@@ -16,7 +16,7 @@ from slack_sdk.models.views import View
 
 from backstay.errors import DecisionRefused
 from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
-from gateways.slack.place import Place
+from gateways.slack.place import ModalContext
 from people.requests.entered import Entry, entry_name
 
 LONGEST = 3000
@@ -28,7 +28,7 @@ _HINT = 1500
 _METADATA = 3000
 
 
-class Filled:
+class FormInput:
     """Hold what a person filled in, and what is wrong with it."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Filled:
             self.errors[at] = "; ".join(filter(None, [self.errors.get(at), said]))[:_HINT]
 
 
-def modal(title: str, submit: str | None, blocks: Sequence[Block], place: Place, callback: str) -> View:
+def modal(title: str, submit: str | None, blocks: Sequence[Block], place: ModalContext, callback: str) -> View:
     """Return a modal; raises DecisionRefused for one that Slack does not take."""
     if len(blocks) > MOST_MODAL_BLOCKS or len(place.metadata) > _METADATA:
         raise DecisionRefused("this is too long for a form in Slack; decide it on the page or in a terminal")

@@ -5,9 +5,9 @@ from slack_sdk.models.views import View
 from backstay.approvals.approval import ApprovalRequest
 from backstay.shown import LINE_BREAK, one_line
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import Filled, choice_input, modal, text_input
-from gateways.slack.place import Place
-from people.requests.entered import Entered, remembering
+from gateways.slack.forms.inputs import FormInput, choice_input, modal, text_input
+from gateways.slack.place import ModalContext
+from people.requests.entered import FormEntry, remembering
 from people.requests.form import DecisionForm
 from people.requests.posted import remember_options
 
@@ -20,7 +20,7 @@ _MOST_WORDS = 2500
 """A section of Slack takes 3000 characters."""
 
 
-def reject_form(request: ApprovalRequest, place: Place) -> View:
+def reject_form(request: ApprovalRequest, place: ModalContext) -> View:
     """Return the modal that asks why, and whether the run is to stop."""
     blocks = [
         section(request.question.replace(LINE_BREAK, "\n")),
@@ -35,12 +35,12 @@ def reject_form(request: ApprovalRequest, place: Place) -> View:
     return modal("Reject", "Reject", blocks, place, REJECT)
 
 
-def rejected(filled: Filled) -> Entered:
+def rejected(filled: FormInput) -> FormEntry:
     """Return what a person filled in."""
-    return Entered("reject_stop" if filled.chosen(_THEN) == _STOP else "reject", filled.text(_COMMENT))
+    return FormEntry("reject_stop" if filled.chosen(_THEN) == _STOP else "reject", filled.text(_COMMENT))
 
 
-def remember_form(request: ApprovalRequest, place: Place) -> View:
+def remember_form(request: ApprovalRequest, place: ModalContext) -> View:
     """Return the modal that asks for how long, and for which calls, a decision is to hold."""
     tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
     offered = remember_options(request)
@@ -70,6 +70,6 @@ def _alike(request: ApprovalRequest) -> str:
     return words if len(words) <= _MOST_WORDS else ""
 
 
-def remembered(filled: Filled) -> Entered:
+def remembered(filled: FormInput) -> FormEntry:
     """Return what a person filled in."""
     return remembering(filled.chosen(_HOW), filled.chosen(_WHICH) or "these", filled.text(_COMMENT))

@@ -11,8 +11,8 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal_words import more_words
 from backstay.shown import clipped_words, one_line, shown_arguments
-from gateways.slack.drawing.page import MODAL, MOST_MODAL_BLOCKS, Page, section
-from gateways.slack.place import Place
+from gateways.slack.drawing.page import MODAL, MOST_MODAL_BLOCKS, BlockPage, section
+from gateways.slack.place import ModalContext
 
 CALLBACK = "backstay.more"
 MOST_CALLS = 20
@@ -25,9 +25,9 @@ def loading() -> View:
     return _view([section("Loading…")])
 
 
-def form(request: ApprovalRequest, place: Place, arguments: Mapping[int, dict[str, Any]]) -> View:
+def form(request: ApprovalRequest, place: ModalContext, arguments: Mapping[int, dict[str, Any]]) -> View:
     """Return a modal with the arguments of the calls that are given, whole, and say what it leaves out."""
-    page = Page(characters=MODAL, most_blocks=MOST_MODAL_BLOCKS - 2)
+    page = BlockPage(characters=MODAL, most_blocks=MOST_MODAL_BLOCKS - 2)
     shown = [call for call in request.calls if call.index in arguments]
     page.code(line for call in shown for line in _lines(call.index, call.tool, arguments[call.index]))
     run, calls = one_line(place.key.workflow_id, 300), len(request.calls) - len(shown)

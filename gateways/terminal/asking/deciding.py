@@ -18,14 +18,14 @@ def form_of(request: ApprovalRequest | None) -> Any:
 async def decided(run: Run, request: ApprovalRequest, by: str, choice: str, **entered: Any) -> dict[str, Any]:
     """Decide a request with what a person entered who was shown it; raises DecisionRefused or NotVerified.
 
-    `entered` are fields of `Entered`, which says what each of them is.
+    `entered` are fields of `FormEntry`, which says what each of them is.
     """
     from people.decide.deciding import decide
     from people.decide.looking import KnownRequest
-    from people.requests.entered import Entered
+    from people.requests.entered import FormEntry
 
     known = KnownRequest(run.id, request.id, None, request)
-    return await decide(run, known, Entered(choice, **entered), by=by, shown=ShownRequest())
+    return await decide(run, known, FormEntry(choice, **entered), by=by, shown=ShownRequest())
 
 
 async def decided_by_name(
@@ -37,12 +37,12 @@ async def decided_by_name(
     """
     from people.decide.deciding import decide
     from people.decide.looking import look, require_digest
-    from people.requests.entered import Entered
+    from people.requests.entered import FormEntry
 
     known = await look(run, None, request_id)
     await require_digest(run, known, args_digest, field="--args-digest")
     shown = ShownRequest(args_digest=args_digest or "")
-    return await decide(run, known, Entered(choice, **entered), by=by, shown=shown, by_name=True)
+    return await decide(run, known, FormEntry(choice, **entered), by=by, shown=shown, by_name=True)
 
 
 def json_or_text(typed: str) -> Any:

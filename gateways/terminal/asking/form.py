@@ -53,11 +53,11 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
 
     An argument that is not named has its default.
     """
-    from people.requests.entered import Given
+    from people.requests.entered import FixedValue
 
     fields: list[FormField] = [field for field in form.fields if field.kind != "nothing"]
-    entered: dict[tuple[str, ...], str | Given] = {
-        field.path: Given(field.default) for field in fields if field.default is not None
+    entered: dict[tuple[str, ...], str | FixedValue] = {
+        field.path: FixedValue(field.default) for field in fields if field.default is not None
     }
     typed_in: set[tuple[str, ...]] = set()
     for text in given:
@@ -73,7 +73,7 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
         typed_in.add(named[0].path)
         # As at a prompt, a string in quotes may hold line breaks; one that is empty leaves the field out.
         plain = named[0].kind != "text" or not typed
-        entered[named[0].path] = typed if plain else Given(named[0].parse(typed))
+        entered[named[0].path] = typed if plain else FixedValue(named[0].parse(typed))
     return entered
 
 

@@ -66,7 +66,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class Spoken:
+class LiveText:
     """Read what the model of one run says, for as long as the page can be reached."""
 
     def __init__(self, page: str | None, workflow_id: str, entrance: Entrance) -> None:

@@ -13,13 +13,13 @@ from backstay.task.result import Result
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.chat.screen import MOST_TYPED, ChatTerminal
 from gateways.terminal.chat.slash import obey
-from gateways.terminal.chat.spoken import Spoken, let_in
+from gateways.terminal.chat.spoken import LiveText, let_in
 from gateways.terminal.chat.turn import Turn
 from gateways.terminal.chat.turns import Turns, new_session
 from gateways.terminal.exit_codes import DETACHED
 from gateways.terminal.flags import By, User
 from gateways.terminal.local.serving import serving_beside
-from gateways.terminal.memory.reading import Resumed, last_session, resumed
+from gateways.terminal.memory.reading import ResumedSession, last_session, resumed
 from gateways.terminal.render import ending_lines, result_text
 from gateways.terminal.run import Filesystem, Limits, ModelName, ProfileName, Shell, Workspace
 from gateways.terminal.session import account_name, session
@@ -67,7 +67,7 @@ async def chat(
         return await Talk(settings, terminal, backstay, turns, by=by or account_name(), page=page).go_on()
 
 
-async def _resumed(settings: Settings, session_id: str | None, user: str | None) -> Resumed:
+async def _resumed(settings: Settings, session_id: str | None, user: str | None) -> ResumedSession:
     if session_id is not None:
         raise SettingsInvalid("--resume: goes on in the session that is remembered last; leave out --session")
     return await last_session(settings, user)
@@ -162,7 +162,7 @@ class Talk:
     async def _follow(self, run: Run) -> None:
         editor = self.settings.environment.get("VISUAL") or self.settings.environment.get("EDITOR")
         prompt = Prompt(self.terminal, run, self.settings, by=self.by, editor=editor)
-        spoken = Spoken(self._page, run.id, let_in(self.settings, self._page, self.by))
+        spoken = LiveText(self._page, run.id, let_in(self.settings, self._page, self.by))
         turn = Turn(self.terminal, run, prompt, spoken, self._steer)
         try:
             await turn.follow()

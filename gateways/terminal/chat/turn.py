@@ -11,14 +11,14 @@ from backstay.task.event import Event
 from backstay.task.result import Result
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.chat.screen import ChatTerminal
-from gateways.terminal.chat.spoken import Layout, Piece, Spoken
-from gateways.terminal.follow import Follower
+from gateways.terminal.chat.spoken import Layout, LiveText, Piece
+from gateways.terminal.follow import RunFollower
 from gateways.terminal.terminal import safe
 
 _LOOK_S = 0.5
 
 
-class Turn(Follower):
+class Turn(RunFollower):
     """Show one turn until it ends; Esc steers it, Ctrl-C or Ctrl-D leaves it."""
 
     tick_s = 0.1
@@ -28,7 +28,7 @@ class Turn(Follower):
         terminal: ChatTerminal,
         run: Run,
         prompt: Prompt,
-        spoken: Spoken,
+        spoken: LiveText,
         steer: Callable[[Run], Awaitable[None]],
     ) -> None:
         """Call `steer` when the person wants to say something while the run works."""

@@ -31,7 +31,7 @@ class _TemporalEnded(SettingsInvalid):
     """The server ended before it answered."""
 
 
-class Embedded:
+class EmbeddedServer:
     """Hold a Temporal server that listens on loopback only."""
 
     def __init__(
@@ -78,7 +78,7 @@ async def start_temporal(
     log: Path,
     environment: Mapping[str, str],
     namespace: str = "default",
-) -> Embedded:
+) -> EmbeddedServer:
     """Start the server and wait until its namespace answers; raises SettingsInvalid with its last output."""
     database.parent.mkdir(parents=True, exist_ok=True)
     for known in database.parent.glob(f"{database.name}*"):
@@ -109,7 +109,7 @@ async def start_temporal(
     except BaseException:
         child.kill()
         raise
-    return Embedded(child, port, ui_port, namespace, front)
+    return EmbeddedServer(child, port, ui_port, namespace, front)
 
 
 def _loopback() -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from backstay.rooms import house
 from backstay.settings import Settings
-from gateways.terminal.local.embedded import Embedded, environment_for
+from gateways.terminal.local.embedded import EmbeddedServer, environment_for
 from gateways.terminal.local.keeping import KeptPart
 from gateways.terminal.local.reloading import policy_watch, watch_of
 from gateways.terminal.session import account_name
@@ -27,7 +27,7 @@ class Parts(NamedTuple):
 
     terminal: Terminal
     settings: Settings
-    server: Embedded
+    server: EmbeddedServer
     model: Mapping[str, str] | None
     page: int | None
     """The port of the page; None without one."""

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from backstay.authority import principal
 from backstay.errors import RunNotFound, SettingsInvalid
-from backstay.memory.item import Recalled
+from backstay.memory.item import RecalledItem
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.session import account_name, has_store, open_store
@@ -23,11 +23,11 @@ _SHOWN = 3
 _SOURCES = {"own": "own", "others": "others' words", "model": "a model's words"}
 
 
-class Resumed(NamedTuple):
+class ResumedSession(NamedTuple):
     """Hold the session of a user's last remembered run, and what its runs answered, the oldest first."""
 
     session: str
-    answers: list[Recalled]
+    answers: list[RecalledItem]
 
 
 def owner_named(user: str | None) -> str:
@@ -35,7 +35,7 @@ def owner_named(user: str | None) -> str:
     return principal(user or account_name())
 
 
-def lines_of(recalled: Recalled, *, whole: bool = False) -> Iterator[str]:
+def lines_of(recalled: RecalledItem, *, whole: bool = False) -> Iterator[str]:
     """Yield how an item is shown: a line that says what it is, and its text."""
     told = recalled.told()
     who = [f"by {told['written_by']}" if told["written_by"] else "", f"({_SOURCES[told['source']]})"]
@@ -46,7 +46,7 @@ def lines_of(recalled: Recalled, *, whole: bool = False) -> Iterator[str]:
         yield f"  {line}"
 
 
-async def found_item(store: "Store", owner: str, number: int) -> Recalled:
+async def found_item(store: "Store", owner: str, number: int) -> RecalledItem:
     """Return one item of a user; raises RunNotFound."""
     found = await store.memory.show(owner, number)
     if found is None:
@@ -54,14 +54,14 @@ async def found_item(store: "Store", owner: str, number: int) -> Recalled:
     return found
 
 
-def resumed(session: str, answers: Sequence[Recalled]) -> Iterator[str]:
+def resumed(session: str, answers: Sequence[RecalledItem]) -> Iterator[str]:
     """Yield what a chat shows as it goes on."""
     yield f"session {session} went on until {answers[-1].told()['date'] if answers else 'lately'}; its last answers:"
     for recalled in answers:
         yield f"  {recalled.told()['date']}: {one_line(recalled.text, 200)}"
 
 
-async def last_session(settings: Settings, user: str | None) -> Resumed:
+async def last_session(settings: Settings, user: str | None) -> ResumedSession:
     """Return the session of which something was remembered last; raises SettingsInvalid where there is none."""
     if not has_store(settings):
         raise SettingsInvalid("--resume: the worker's store is not here; go on with: --session NAME")
@@ -75,4 +75,4 @@ async def last_session(settings: Settings, user: str | None) -> Resumed:
                 "memory: {write: true}, and BACKSTAY_APPROVER_KEY must be set here. Go on with: --session NAME"
             )
         answers = await store.memory.newest(owner, kind="final_answer", session_id=session, limit=_SHOWN)
-    return Resumed(session, answers[::-1])
+    return ResumedSession(session, answers[::-1])

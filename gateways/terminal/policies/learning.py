@@ -10,7 +10,7 @@ from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.learning.evidence import Gathering
-from backstay.policies.learning.learning import HOLDS_S, Learned, Proposed, learn
+from backstay.policies.learning.learning import HOLDS_S, LearningResult, ProposedLine, learn
 from backstay.policies.learning.patterns import Pattern
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -68,7 +68,7 @@ async def learn_lines(
     return DONE
 
 
-async def _keep(settings: Settings, store: Any, proposed: Iterable[Proposed], user: str) -> dict[str, str]:
+async def _keep(settings: Settings, store: Any, proposed: Iterable[ProposedLine], user: str) -> dict[str, str]:
     """Keep lines as lines that wait; return their ids, as people accept them, by those of the proposals."""
     facts = await facts_of_all(settings, user)
     now = time.time()
@@ -92,7 +92,7 @@ async def _keep(settings: Settings, store: Any, proposed: Iterable[Proposed], us
     return {proposal: line.id for proposal, line in made.items()}
 
 
-def _found(learned: Learned, since: str, kept: dict[str, str]) -> dict[str, Any]:
+def _found(learned: LearningResult, since: str, kept: dict[str, str]) -> dict[str, Any]:
     until = (datetime.now(UTC) + timedelta(seconds=HOLDS_S)).date().isoformat()
     lines = [
         {
@@ -120,7 +120,7 @@ def _found(learned: Learned, since: str, kept: dict[str, str]) -> dict[str, Any]
     }
 
 
-def _rule_of(each: Proposed, until: str) -> dict[str, Any]:
+def _rule_of(each: ProposedLine, until: str) -> dict[str, Any]:
     when = {} if each.rule.when is None else {"when": each.rule.when}
     return {"tool": each.rule.tool, **when, "only": list(each.rule.only), "until": until}
 

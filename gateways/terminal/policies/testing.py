@@ -22,7 +22,7 @@ _PATIENCE_S = 15.0
 """How long servers that are starting are waited for."""
 
 
-class Case(Frozen):
+class PolicyCase(Frozen):
     """Hold one call, and what the policy must say of it."""
 
     tool: str = Field(min_length=1)
@@ -69,14 +69,14 @@ def policy_of(path: Path, named: str) -> Policy:
     return read_policy(path)
 
 
-def read_cases(said: Any, path: Path) -> list[Case]:
+def read_cases(said: Any, path: Path) -> list[PolicyCase]:
     """Return the cases that a file holds; raises SettingsInvalid."""
     if not isinstance(said, list) or not said:
         raise SettingsInvalid(f"{path}: give a list of cases, such as - {{tool: mail.send_email, expected: ask}}")
-    found: list[Case] = []
+    found: list[PolicyCase] = []
     for number, case in enumerate(said, 1):
         try:
-            found.append(Case.admit(case))
+            found.append(PolicyCase.admit(case))
         except TaskInvalid as error:
             raise SettingsInvalid(f"{path}: case {number}: {error}") from None
     return found

@@ -22,7 +22,7 @@ _WIDTH = 300
 _DONE_WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 
-class Recorded(NamedTuple):
+class RecordedCall(NamedTuple):
     """Hold one call as it was recorded."""
 
     run: str
@@ -72,7 +72,7 @@ async def try_policy(policy: Path, *, since: str = "30d", user: User = "singleto
     return DONE
 
 
-async def _calls(store: Any, since: str) -> AsyncIterator[Recorded]:
+async def _calls(store: Any, since: str) -> AsyncIterator[RecordedCall]:
     async for chain in store.chains.read(since=since):
         sealed: dict[int, Any] = {}
         for effect in await store.effects.of_run(chain.run):
@@ -84,7 +84,7 @@ async def _calls(store: Any, since: str) -> AsyncIterator[Recorded]:
                 arguments = await _arguments(store, chain.run, body["data"], sealed)
                 was, who = _said(body)
                 tool, told = str(body["data"].get("tool", "")), body["data"].get("arguments", {})
-                yield Recorded(chain.run, row.at, tool, told, arguments, was, who)
+                yield RecordedCall(chain.run, row.at, tool, told, arguments, was, who)
 
 
 async def _arguments(store: Any, run: str, data: dict[str, Any], sealed: dict[int, Any]) -> dict[str, Any] | None:

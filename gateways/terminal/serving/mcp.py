@@ -59,19 +59,19 @@ async def _over_stdio(settings: Settings, runs: "EngineRuns", by: str) -> None:
         caller = person(by)
     except Stranger as error:
         raise SettingsInvalid(f"--by: {error}") from None
-    server = engine_server(runs, _Kept(settings), caller=lambda _: caller, may_start=lambda _: True)
+    server = engine_server(runs, _DefinitionFiles(settings), caller=lambda _: caller, may_start=lambda _: True)
     await serve_stdio(server)
 
 
 async def _over_http(settings: Settings, runs: "EngineRuns", host: str, port: int) -> None:
-    from gateways.listening import Server, address_of, config_of, listen
+    from gateways.listening import PageServer, address_of, config_of, listen
 
     terminal = Terminal()
     configure_logs(Redactor(settings.secrets()))
     config = config_of(app_of(settings, runs, host), _MOST_CONNECTIONS)
     with listen(host, port) as listener:
         address = f"{address_of(host, listener.getsockname()[1])}{PATH}"
-        await Server(config, lambda: terminal.say(f"backstay mcp ready: {address}", "green")).serve([listener])
+        await PageServer(config, lambda: terminal.say(f"backstay mcp ready: {address}", "green")).serve([listener])
     terminal.say("stopped")
 
 
@@ -97,11 +97,11 @@ def app_of(settings: Settings, runs: "EngineRuns", host: str) -> "Starlette":
     sign_in = None
     if settings.web_identity == "oidc" and settings.oidc_issuer is not None:
         sign_in = SignIn(settings.oidc_issuer, settings.url)
-    server = engine_server(runs, _Kept(settings), caller=caller_of, may_start=starts)
+    server = engine_server(runs, _DefinitionFiles(settings), caller=caller_of, may_start=starts)
     return http_app(server, PATH, named, Middleware(Guard, url=settings.url), sign_in=sign_in)
 
 
-class _Kept:
+class _DefinitionFiles:
     """Know the definitions of the settings, as their files are now."""
 
     def __init__(self, settings: Settings) -> None:

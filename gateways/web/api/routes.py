@@ -23,7 +23,7 @@ from backstay.task.task import Task
 from backstay.version import version
 from backstay.yaml_text import read_yaml
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 
 LONGEST_WAIT_S = 60
 """How long one request may wait for the end of a run."""
@@ -39,7 +39,7 @@ _TYPES: tuple[tuple[type[Frozen], JsonSchemaMode], ...] = (
 )
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes that only programs have."""
 
     async def result(request: Request, visitor: Visitor) -> Response:

@@ -17,9 +17,9 @@ from backstay.errors import DecisionRefused, QuorumPending, Unreachable
 from backstay.shown import counted, one_line
 from gateways.web.guard import error_body, is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_path
+from gateways.web.page import PageRoutes, run_path
 from gateways.web.runs.showing import undo_view
-from gateways.web.sent import Sent, text_in, without_names
+from gateways.web.sent import Submission, text_in, without_names
 from people.runs.finding import KnownRun, find
 from people.runs.undoing import UndoPreview, authority_over, preview, require_may_stop
 
@@ -50,7 +50,7 @@ Deed = Callable[[KnownRun, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]
 class Acting:
     """Do things to runs in the name of the visitor; the run itself checks whether that person may."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageRoutes) -> None:
         """Use the connection of the page, which signs what people do."""
         self._page = page
         self._going_on: set[asyncio.Task[Any]] = set()
@@ -132,7 +132,7 @@ class Acting:
         return words, {"workflow_id": recording.id, "state": "under way"}
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes by which people change runs."""
     acting = Acting(page)
     deeds = (acting.pause, acting.resume, acting.message, acting.top_up, acting.cancel, acting.undo, acting.taken_back)
@@ -141,8 +141,8 @@ def routes(page: Page) -> list[BaseRoute]:
     ]
 
 
-def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, Sent], Awaitable[Response]]:
-    async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
+def _endpoint(page: PageRoutes, name: str, deed: Deed) -> Callable[[Request, Visitor, Submission], Awaitable[Response]]:
+    async def act(request: Request, visitor: Visitor, sent: Submission) -> Response:
         found = await find(
             page.sources, visitor.by, request.path_params["workflow_id"], request.query_params.get("run")
         )
@@ -176,7 +176,7 @@ class _Question(NamedTuple):
     """Whether it has changed since they saw it."""
 
 
-async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any]) -> UndoPreview:
+async def _preview(page: PageRoutes, found: KnownRun, name: str, said: dict[str, Any]) -> UndoPreview:
     """Return what would be taken back; raises Pruned when nothing of it is known any more.
 
     For an end it also tells whether all of that is kept: the run cannot know who cancels it.
@@ -188,7 +188,7 @@ async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any])
     return seen if name == "undo" else seen._replace(undo=seen.undo | {"kept": authority_over(found).restricts})
 
 
-def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Response:
+def _ask(request: Request, visitor: Visitor, page: PageRoutes, asked: _Question) -> Response:
     """Return the question whether what is shown is to be done."""
     if is_for_programs(request.scope):
         message = "confirm: look at the preview, then send this with the same `confirm`"
@@ -209,7 +209,7 @@ def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Re
     )
 
 
-def _said(name: str, sent: Sent, visitor: Visitor) -> dict[str, Any]:
+def _said(name: str, sent: Submission, visitor: Visitor) -> dict[str, Any]:
     """Return what was sent as an update takes it; raises DecisionInvalid naming the field."""
     if sent.json is not None:
         said = without_names(visitor, sent.json)

@@ -15,7 +15,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from gateways.web.guard import API, is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from people.runs import listing
 from people.runs.listing import ListedRun, list_page
 from people.runs.words import OUTCOMES, tone_of
@@ -27,7 +27,7 @@ _OURS = frozenset({"tone", "older"})
 """What programs are not told: how it looks."""
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the route of the list."""
 
     async def listed(request: Request, visitor: Visitor) -> Response:

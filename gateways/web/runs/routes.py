@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_place
+from gateways.web.page import PageRoutes, run_place
 from gateways.web.runs import acting, listing, starting, stored, streaming
 from gateways.web.runs.showing import is_held, view_of
 from people.runs.finding import find
@@ -18,7 +18,7 @@ from people.runs.looking import look
 from people.runs.wire import wire_of
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return all routes of runs."""
 
     async def show(request: Request, visitor: Visitor) -> Response:

@@ -12,18 +12,18 @@ from backstay.canonical import digest_of
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_path
-from gateways.web.sent import Sent, text_in
+from gateways.web.page import PageRoutes, run_path
+from gateways.web.sent import Submission, text_in
 from people.runs.starting import in_own_name, start_once
 
 _LONGEST_ONCE = 200
 _FIELDS = frozenset({"task", "once"})
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the route that starts runs."""
 
-    async def start(request: Request, visitor: Visitor, sent: Sent) -> Response:
+    async def start(request: Request, visitor: Visitor, sent: Submission) -> Response:
         if not page.may_start(visitor):
             raise HTTPException(403, "you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
         task, once = _asked(sent, visitor)
@@ -42,7 +42,7 @@ def _id_of(visitor: Visitor, once: str) -> str | None:
     return f"task-{digest_of([visitor.by, once])[:32]}" if once else None
 
 
-def _asked(sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], str]:
+def _asked(sent: Submission, visitor: Visitor) -> tuple[dict[str, Any], str]:
     """Return the task that was sent, in the name of the visitor, and the name under which it is started once."""
     if sent.json is None:
         return in_own_name({"text": sent.get("text").strip()}, visitor.by), sent.get("once")[:_LONGEST_ONCE]

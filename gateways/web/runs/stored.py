@@ -15,7 +15,7 @@ from backstay.task.reading import Page as Part
 from backstay.task.reading import Reading, at_path, page_of
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from people.runs.finding import KnownRun, find
 
 _ROWS, _CHARACTERS = 50, 20_000
@@ -25,7 +25,7 @@ _MOST_ENTRIES = 200
 _CELL = 120
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes of stored results."""
 
     async def blob(request: Request, visitor: Visitor) -> Response:

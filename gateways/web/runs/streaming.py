@@ -22,7 +22,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound
 from backstay.task.event import Event
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import PageRoutes
 from people.runs.finding import KnownRun, find
 from people.runs.looking import FIRST_LATE, MOST_EVENTS
 from store.deltas import DELTA, Delta
@@ -42,7 +42,7 @@ _MOST_UNSENT = 1000
 
 
 @dataclass
-class Look:
+class RunSnapshot:
     """Hold what the run itself has said last."""
 
     at: float = -1e9
@@ -58,14 +58,14 @@ class Look:
 class Streams:
     """Count streams, and ask each run once for all who watch it."""
 
-    page: Page
+    page: PageRoutes
     of_person: Counter[str] = field(default_factory=Counter[str])
-    looks: dict[str, Look] = field(default_factory=dict[str, Look])
+    looks: dict[str, RunSnapshot] = field(default_factory=dict[str, RunSnapshot])
 
     @contextmanager
-    def one_more(self, found: KnownRun) -> Generator[Look]:
+    def one_more(self, found: KnownRun) -> Generator[RunSnapshot]:
         """Count a stream while it lasts."""
-        look = self.looks.setdefault(found.run, Look())
+        look = self.looks.setdefault(found.run, RunSnapshot())
         look.streams += 1
         try:
             yield look
@@ -76,19 +76,19 @@ class Streams:
                 if look.asking is not None:
                     look.asking.cancel()
 
-    def told(self, found: KnownRun, look: Look, by: str) -> str:
+    def told(self, found: KnownRun, look: RunSnapshot, by: str) -> str:
         """Return what the run does, as a part of the stream of a person, who sees some of its requests."""
         seen = [asked.id for asked in look.pending if self.page.seeing.asked(by, asked, found.user_id)]
         return _part({"state": look.state, "pending": seen}, name="state")
 
-    def refresh(self, found: KnownRun, look: Look, *, within_s: float) -> None:
+    def refresh(self, found: KnownRun, look: RunSnapshot, *, within_s: float) -> None:
         """Have the run asked, unless it was lately, or is being asked."""
         if look.asking is not None and not look.asking.done():
             return
         if time.monotonic() - look.at >= within_s:
             look.asking = asyncio.create_task(self._ask(found, look))
 
-    async def _ask(self, found: KnownRun, look: Look) -> None:
+    async def _ask(self, found: KnownRun, look: RunSnapshot) -> None:
         backstay = self.page.backstay
         try:
             execution = await backstay.execution(found.workflow_id)
@@ -111,7 +111,7 @@ class Streams:
             return False
 
 
-def routes(page: Page) -> list[BaseRoute]:
+def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the route of the stream."""
     streams = Streams(page)
 
@@ -182,7 +182,7 @@ class Saying:
             async with asyncio.timeout(seconds):
                 await self.news.wait()
 
-    async def listen(self, page: Page, run: str, seen: int) -> None:
+    async def listen(self, page: PageRoutes, run: str, seen: int) -> None:
         """Take what the model of a run says; while this lasts, the run counts as watched.
 
         `seen` is the number of the last event that the reader has had: answers that were whole by then are left out.
@@ -198,7 +198,7 @@ class Saying:
             except BackstayError:
                 await asyncio.sleep(_POLL_S)
 
-    async def catch_up(self, page: Page, run: str) -> None:
+    async def catch_up(self, page: PageRoutes, run: str) -> None:
         """Take the words that came since the last look of who listens."""
         if self.whole is not None:
             for delta in await page.store.deltas.of_run(run, self.position):
@@ -230,7 +230,7 @@ async def _stream(streams: Streams, visitor: Visitor, found: KnownRun, after: in
             await asyncio.gather(listening, return_exceptions=True)
 
 
-async def _whole(page: Page, run: str, seen: int) -> set[int]:
+async def _whole(page: PageRoutes, run: str, seen: int) -> set[int]:
     """Return the streams of answers that were whole at the event with that number."""
     said = await page.store.deltas.of_run(run)
     events = await page.store.events.of_run(run, after=max(0, seen - MOST_EVENTS), limit=MOST_EVENTS) if said else []
@@ -239,7 +239,7 @@ async def _whole(page: Page, run: str, seen: int) -> set[int]:
 
 
 async def _happening(
-    streams: Streams, found: KnownRun, look: Look, after: int, saying: Saying, *, by: str
+    streams: Streams, found: KnownRun, look: RunSnapshot, after: int, saying: Saying, *, by: str
 ) -> AsyncGenerator[str]:
     """Yield the parts of a stream, each at once when there is something to say."""
     late: set[int] = set()
@@ -273,7 +273,7 @@ async def _happening(
         await saying.wait(_LIVELY_POLL_S if is_lively else _POLL_S)
 
 
-async def _new(page: Page, run: str, look: Look, after: int) -> list[Event]:
+async def _new(page: PageRoutes, run: str, look: RunSnapshot, after: int) -> list[Event]:
     """Return new events in order: those of the store, and behind them what the run has not handed to it yet."""
     try:
         kept = await page.store.events.of_run(run, after=after, limit=_AT_ONCE)

@@ -26,7 +26,7 @@ def main() -> None:
 
 def _answered(asked: dict[str, Any]) -> dict[str, Any]:
     from sandbox.guest.files import reading, writing  # noqa: PLC0415 - found through the packages made above
-    from sandbox.guest.files.places import Refused  # noqa: PLC0415 - the same
+    from sandbox.guest.files.places import FileToolRefused  # noqa: PLC0415 - the same
 
     looking = (reading.read_file, reading.list_directory, reading.search, reading.measure)
     readers: dict[str, Callable[..., dict[str, Any]]] = {tool.__name__: tool for tool in looking}
@@ -38,7 +38,7 @@ def _answered(asked: dict[str, Any]) -> dict[str, Any]:
             return {"ok": readers[tool](**arguments)}
         change = writers[tool](**arguments)
         return {"ok": {"diff": change.diff()} if asked["show"] else change.do()}
-    except Refused as refused:
+    except FileToolRefused as refused:
         return {"error": str(refused)}
     except OSError as error:
         named = arguments.get("path") or arguments.get("source") or ""

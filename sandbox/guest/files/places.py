@@ -25,11 +25,11 @@ Parts = tuple[str, ...]
 """The names on the way from the workspace to a file or folder; without any, the workspace itself."""
 
 
-class Refused(Exception):
+class FileToolRefused(Exception):
     """The file tool does not do this; the text says why, in one line."""
 
 
-class NoSuchFolder(Refused):
+class NoSuchFolder(FileToolRefused):
     """A folder on the way does not exist."""
 
 
@@ -39,17 +39,17 @@ def parts_of(path: str) -> Parts:
     Raises Refused for a path that could lead elsewhere.
     """
     if "\0" in path:
-        raise Refused("a path holds no NUL")
+        raise FileToolRefused("a path holds no NUL")
     inside = path
     if path.startswith("/"):
         if path != ROOT and not path.startswith(f"{ROOT}/"):
-            raise Refused(f"{clip(path)}: only paths beneath {ROOT} can be reached; write them relative to it")
+            raise FileToolRefused(f"{clip(path)}: only paths beneath {ROOT} can be reached; write them relative to it")
         inside = path[len(ROOT) :]
     names = tuple(name for name in inside.split("/") if name not in ("", "."))
     if ".." in names:
-        raise Refused(f"{clip(path)}: '..' is not followed; write the path without it")
+        raise FileToolRefused(f"{clip(path)}: '..' is not followed; write the path without it")
     if any(len(os.fsencode(name)) > _LONGEST_NAME for name in names):
-        raise Refused(f"a name on the way is longer than {_LONGEST_NAME} bytes")
+        raise FileToolRefused(f"a name on the way is longer than {_LONGEST_NAME} bytes")
     return names
 
 
@@ -88,7 +88,7 @@ def folder(parts: Parts, *, make: bool = False) -> Generator[int]:
             try:
                 inner = os.open(name, _FOLDER, dir_fd=fd)
             except NotADirectoryError:
-                raise Refused(_no_folder(name, fd, parts[:number])) from None
+                raise FileToolRefused(_no_folder(name, fd, parts[:number])) from None
             except FileNotFoundError:
                 raise NoSuchFolder(f"{shown_path(parts[:number])}: there is no such folder") from None
             os.close(fd)
@@ -105,7 +105,7 @@ def parent(parts: Parts, *, make: bool = False) -> Generator[tuple[int, str]]:
     Raises Refused for the workspace itself, which nothing here holds.
     """
     if not parts:
-        raise Refused("the workspace itself is not a file that can be written, moved or deleted")
+        raise FileToolRefused("the workspace itself is not a file that can be written, moved or deleted")
     with folder(parts[:-1], make=make) as fd:
         yield fd, parts[-1]
 
@@ -125,10 +125,10 @@ def demand_file(fd: int, name: str, parts: Parts) -> os.stat_result:
     """
     facts = look(fd, name)
     if facts is None:
-        raise Refused(f"{shown_path(parts)}: there is no such file")
+        raise FileToolRefused(f"{shown_path(parts)}: there is no such file")
     if not stat.S_ISREG(facts.st_mode):
         where = f" to {clip(os.readlink(name, dir_fd=fd))}" if stat.S_ISLNK(facts.st_mode) else ""
-        raise Refused(f"{shown_path(parts)} is a {kind_of(facts)}{where}, and no plain file")
+        raise FileToolRefused(f"{shown_path(parts)} is a {kind_of(facts)}{where}, and no plain file")
     return facts
 
 
@@ -137,7 +137,7 @@ def open_file(fd: int, name: str) -> int:
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise Refused(f"{shown(name)} is no plain file any more")
+        raise FileToolRefused(f"{shown(name)} is no plain file any more")
     return opened
 
 
@@ -151,7 +151,7 @@ def walk(parts: Parts, skipped: list[str]) -> Iterator[tuple[Parts, os.stat_resu
             for name, facts in _entries(here):
                 found += 1
                 if found > MOST_FOUND:
-                    raise Refused(f"there are more than {MOST_FOUND} files; name a smaller folder")
+                    raise FileToolRefused(f"there are more than {MOST_FOUND} files; name a smaller folder")
                 yield (*here, name), facts
                 if stat.S_ISDIR(facts.st_mode) and len(here) - len(parts) < MOST_DEPTH:
                     waiting.append((*here, name))

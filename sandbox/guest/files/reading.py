@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from sandbox.guest.files.places import (
+    FileToolRefused,
     Parts,
-    Refused,
     clip,
     demand_file,
     folder,
@@ -64,7 +64,7 @@ def _measured(path: str) -> dict[str, Any]:
             size = demand_file(fd, name, parts).st_size
             with os.fdopen(open_file(fd, name), "rb") as opened:
                 return {"size": size, "sha256": hashlib.file_digest(opened, "sha256").hexdigest()}
-    except Refused as refused:
+    except FileToolRefused as refused:
         return {"error": str(refused)[:500]}
     except OSError as error:
         return {"error": f"{path[:200]}: {error.strerror or type(error).__name__}"}
@@ -77,7 +77,7 @@ def content_of(fd: int, name: str, most: int) -> bytes:
     """
     data = _part(fd, name, 0, most + 1)
     if len(data) > most:
-        raise Refused(f"{clip(name)} is larger than {most} bytes, which is the most that is edited")
+        raise FileToolRefused(f"{clip(name)} is larger than {most} bytes, which is the most that is edited")
     return data
 
 
@@ -148,15 +148,15 @@ def _text(data: bytes, encoding: str | None, path: str, *, whole: bool) -> tuple
         if "\0" not in text:
             return text, "utf-8", data[:used]
         if encoding is not None:
-            raise Refused(f"{path}: this part is no UTF-8 text; read it as base64")
+            raise FileToolRefused(f"{path}: this part is no UTF-8 text; read it as base64")
     if encoding is None or encoding == "base64":
         return base64.b64encode(data).decode("ascii"), "base64", data
     if encoding not in ENCODINGS:
-        raise Refused(f"{clip(encoding)}: unknown encoding; there is: {', '.join(ENCODINGS)}")
+        raise FileToolRefused(f"{clip(encoding)}: unknown encoding; there is: {', '.join(ENCODINGS)}")
     try:
         return data.decode(encoding), encoding, data
     except UnicodeDecodeError:
-        raise Refused(f"{path}: this part is no {encoding} text; read it as base64") from None
+        raise FileToolRefused(f"{path}: this part is no {encoding} text; read it as base64") from None
 
 
 def _listed(parts: Parts, skipped: list[str], *, recursive: bool) -> list[tuple[Parts, os.stat_result]]:
@@ -184,7 +184,9 @@ def _fits(pattern: str, *, literal: bool, ignore_case: bool) -> Callable[[str], 
     try:
         return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
     except (re.error, RecursionError, OverflowError) as error:
-        raise Refused(f"the pattern is no regular expression: {clip(str(error))}; search literally instead") from None
+        raise FileToolRefused(
+            f"the pattern is no regular expression: {clip(str(error))}; search literally instead"
+        ) from None
 
 
 def _named(parts: Parts, glob: str) -> bool:
@@ -199,7 +201,7 @@ def _lines(parts: Parts, skipped: list[str]) -> list[str]:
                 skipped.append(shown_path(parts))
                 return []
             data = _part(fd, name, 0, MOST_SEARCHED)
-    except (OSError, Refused):
+    except (OSError, FileToolRefused):
         skipped.append(shown_path(parts))
         return []
     return [] if b"\0" in data[:_PROBE] else data.decode("utf-8", "replace").splitlines()

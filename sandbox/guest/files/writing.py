@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.guest.files.places import (
+    FileToolRefused,
     NoSuchFolder,
     Parts,
-    Refused,
     demand_file,
     kind_of,
     look,
@@ -82,7 +82,7 @@ def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: b
     parts, data = parts_of(path), _encoded(content, encoding)
     before = _content(parts)
     if before is not None and not overwrite:
-        raise Refused(f"{shown_path(parts)}: it exists already; allow `overwrite`, or choose another name")
+        raise FileToolRefused(f"{shown_path(parts)}: it exists already; allow `overwrite`, or choose another name")
     return Change(lambda: difference(before, data, shown_path(parts)), lambda: _replace(parts, data))
 
 
@@ -94,10 +94,10 @@ def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
         before = content_of(fd, name, MOST_EDITED)
     wanted = old.encode()
     if not wanted:
-        raise Refused("`old` is empty; use write_file to write a whole file")
+        raise FileToolRefused("`old` is empty; use write_file to write a whole file")
     found = before.count(wanted)
     if found != count:
-        raise Refused(f"{shown_path(parts)}: `old` occurs {found} times, not {count}; nothing was changed")
+        raise FileToolRefused(f"{shown_path(parts)}: `old` occurs {found} times, not {count}; nothing was changed")
     after = before.replace(wanted, new.encode())
     return Change(
         lambda: difference(before, after, shown_path(parts)), lambda: _replace(parts, after) | {"replaced": found}
@@ -109,10 +109,10 @@ def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
     from_, to = parts_of(source), parts_of(destination)
     facts = _existing(from_)
     if to[: len(from_)] == from_:
-        raise Refused(f"{shown_path(from_)} cannot be moved into itself")
+        raise FileToolRefused(f"{shown_path(from_)} cannot be moved into itself")
     there = _facts(to)
     if there is not None and (stat.S_ISDIR(there.st_mode) or not overwrite):
-        raise Refused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
+        raise FileToolRefused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
 
     def do() -> dict[str, Any]:
         with parent(from_) as (fd, name), parent(to, make=True) as (other, target):
@@ -142,7 +142,9 @@ def _delete_folder(parts: Parts, *, recursive: bool) -> Change:
     skipped: list[str] = []
     inside = sorted(names for names, _ in walk(parts, skipped))
     if inside and not recursive:
-        raise Refused(f"{shown_path(parts)}: the folder is not empty; allow `recursive` to delete all that is in it")
+        raise FileToolRefused(
+            f"{shown_path(parts)}: the folder is not empty; allow `recursive` to delete all that is in it"
+        )
 
     def do() -> dict[str, Any]:
         with parent(parts) as (fd, name):
@@ -203,7 +205,7 @@ def _existing(parts: Parts) -> os.stat_result:
     with parent(parts) as (fd, name):
         facts = look(fd, name)
     if facts is None:
-        raise Refused(f"{shown_path(parts)}: there is no such file")
+        raise FileToolRefused(f"{shown_path(parts)}: there is no such file")
     return facts
 
 
@@ -218,11 +220,11 @@ def _content(parts: Parts) -> bytes | None:
 
 def _encoded(content: str, encoding: str) -> bytes:
     if encoding not in ENCODINGS:
-        raise Refused(f"{shown(encoding[:40])}: unknown encoding; there is: {', '.join(ENCODINGS)}")
+        raise FileToolRefused(f"{shown(encoding[:40])}: unknown encoding; there is: {', '.join(ENCODINGS)}")
     try:
         return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode(encoding)
     except (binascii.Error, ValueError):
-        raise Refused(f"the content cannot be written as {encoding}") from None
+        raise FileToolRefused(f"the content cannot be written as {encoding}") from None
 
 
 def _replace(parts: Parts, data: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from sandbox.guest.programs.errors import OutcomeSettled, ToolError
-from sandbox.guest.programs.tool_calls import ToolCalls
+from sandbox.guest.programs.tool_calls import ProgramCalls
 
 PACKAGE = "sandbox_py"
 _MARK = f"<{PACKAGE}."
@@ -18,7 +18,7 @@ UNSET: Any = object()
 _FLAGS = __future__.annotations.compiler_flag
 
 
-def install(bindings: dict[str, dict[str, str]], tool_calls: ToolCalls) -> dict[str, Any]:
+def install(bindings: dict[str, dict[str, str]], tool_calls: ProgramCalls) -> dict[str, Any]:
     """Make the package importable and return what a program finds imported already."""
     errors = {"ToolError": ToolError, "OutcomeSettled": OutcomeSettled}
     names = {"call": tool_calls.call, "result": tool_calls.result, "UNSET": UNSET, **errors}

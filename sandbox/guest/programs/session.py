@@ -17,9 +17,9 @@ from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_o
 from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.imports import ModuleChanges
 from sandbox.guest.programs.randomness import SeededRandomness
-from sandbox.guest.programs.source import FILENAME, Prepared, own, prepare
+from sandbox.guest.programs.source import FILENAME, PreparedProgram, own, prepare
 from sandbox.guest.programs.strict_json import encode
-from sandbox.guest.programs.tool_calls import Mcp, ToolCalls
+from sandbox.guest.programs.tool_calls import Mcp, ProgramCalls
 
 _NO_DESCRIPTION = '{"error":{"type":"MemoryError","message":"the error itself could not be told","line":null}}'
 _COROUTINE = 0x80
@@ -46,7 +46,7 @@ START: dict[str, Any] = {
 END = '{"ok":[0,1,2]}'
 
 
-def watch(tool_calls: ToolCalls) -> None:
+def watch(tool_calls: ProgramCalls) -> None:
     """Note every coroutine that is thrown away without having been awaited."""
     sys.set_coroutine_origin_tracking_depth(1)
 
@@ -56,7 +56,7 @@ def watch(tool_calls: ToolCalls) -> None:
     setattr(warnings, "_warn_unawaited_coroutine", note)  # noqa: B010 - no name that types know
 
 
-def settle(loop: Loop, tool_calls: ToolCalls) -> None:
+def settle(loop: Loop, tool_calls: ProgramCalls) -> None:
     """Cancel what still runs when the program has returned.
 
     Raises NeverAwaited when a call was started that will not be made.
@@ -135,7 +135,7 @@ class WarmUpPipe(HostPipe):
 class EntryWatch:
     """Notice when the top level of a program starts its entry itself: started again, its calls would be made twice."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedProgram) -> None:
         """Watch for the entry's own code; a top level that starts nothing is not slowed down by being watched."""
         self.code = prepared.own_entry if prepared.is_module and _may_start(prepared) else None
         """The entry's code, when it is watched for."""
@@ -161,7 +161,7 @@ class EntryWatch:
                 sys.setprofile(None)
 
 
-def _may_start(prepared: Prepared) -> bool:
+def _may_start(prepared: PreparedProgram) -> bool:
     """Return whether the top level calls a function of its own, or something that runs coroutines."""
     body = prepared.tree.body
     names = {*_RUNS, *(node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))}
@@ -182,7 +182,7 @@ class Session:
         self._changes = changes
         self._clock = clock
         self._randomness = randomness
-        self._tool_calls = ToolCalls(pipe, clock)
+        self._tool_calls = ProgramCalls(pipe, clock)
         self._loop: Any = Loop(clock, self._tool_calls.make_calls)
         set_policy: Any = events.set_event_loop_policy  # pyright: ignore[reportDeprecated] - the way until Python 3.14
         set_policy(LoopPolicy(self._loop))
@@ -241,7 +241,7 @@ class Session:
         ended = [task for task in self._loop.entry_tasks if not task.cancelled() and task.exception() is None]
         return ended[-1].result() if ended else None
 
-    def _called(self, prepared: Prepared, entry: Callable[[], Any]) -> Any:
+    def _called(self, prepared: PreparedProgram, entry: Callable[[], Any]) -> Any:
         """Call the program's entry and wait for what it returns."""
         value = entry()
         if isinstance(value, CoroutineType) and _is_plain_body(prepared):
@@ -289,7 +289,7 @@ def _error_frame(error: BaseException) -> str:
         return _NO_DESCRIPTION
 
 
-def _is_plain_body(prepared: Prepared) -> bool:
+def _is_plain_body(prepared: PreparedProgram) -> bool:
     """Return whether the program is a body without anything to wait for."""
     for node in own(prepared.tree.body):
         match node:

@@ -25,7 +25,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SUSPENDING = (ast.Return, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
-class Prepared(NamedTuple):
+class PreparedProgram(NamedTuple):
     """Hold a program ready to run: execute `code` in a namespace, then call `entry` from it."""
 
     tree: ast.Module
@@ -39,7 +39,7 @@ class Prepared(NamedTuple):
     """Whether the source runs as a module, which may start its entry itself."""
 
 
-def prepare(source: str) -> Prepared:
+def prepare(source: str) -> PreparedProgram:
     """Return the program ready to run.
 
     Raises SyntaxError, with a line where one is known, for whatever the interpreter does not take.
@@ -58,7 +58,7 @@ def prepare(source: str) -> Prepared:
         code = compile(module, FILENAME, "exec", dont_inherit=True)
         entry = function.name if function is not None and is_module else ENTRIES[0]
         own_entry = None if function is None else _code_of(code if is_module else _code_of(code, entry), function.name)
-        return Prepared(tree, code, entry, own_entry, is_module)
+        return PreparedProgram(tree, code, entry, own_entry, is_module)
     except (RecursionError, MemoryError):
         raise _fault("the program is nested too deeply to compile; use fewer levels and shorter expressions") from None
     except UnicodeError:

@@ -15,7 +15,7 @@ _SHOWN = 20
 _TOKEN = ("⟦sim:", "⟧")
 
 
-class ToolCalls:
+class ProgramCalls:
     """Number a program's calls and hold those that have not been made."""
 
     def __init__(self, pipe: HostPipe, clock: Clock) -> None:
@@ -82,7 +82,7 @@ class ToolCalls:
         return True
 
 
-class Simulated(str):
+class SimulatedValue(str):
     """A value of a simulated answer, which nobody knows yet; a part that a program takes out is another such value."""
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class Simulated(str):
         if isinstance(key, slice):
             return super().__getitem__(key)
         name = str(key).replace("~", "~0").replace("/", "~1")
-        return Simulated(f"{self[: -len(_TOKEN[1])]}/{name}{_TOKEN[1]}")
+        return SimulatedValue(f"{self[: -len(_TOKEN[1])]}/{name}{_TOKEN[1]}")
 
     def get(self, key: Any, _default: Any = None) -> Any:
         """Return the value beneath this one."""
@@ -107,7 +107,7 @@ def _simulated(value: Any) -> Any:
     """Return an answer in which each text that is a token is a value that nobody knows."""
     match value:
         case str() if value.startswith(_TOKEN[0]) and value.endswith(_TOKEN[1]):
-            return Simulated(value)
+            return SimulatedValue(value)
         case dict():
             return {key: _simulated(part) for key, part in value.items()}
         case list():
@@ -130,7 +130,7 @@ class ToolResult(dict[str, Any]):
 class Mcp:
     """Call tools by their names; a call that fails is a result, not an error."""
 
-    def __init__(self, tool_calls: ToolCalls, names: dict[str, str]) -> None:
+    def __init__(self, tool_calls: ProgramCalls, names: dict[str, str]) -> None:
         """Know the tools of a program by every name that may stand for one."""
         self._tool_calls = tool_calls
         self._names = names

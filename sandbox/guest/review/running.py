@@ -53,7 +53,7 @@ class CannotRun(Exception):
 
 
 @dataclass
-class Found:
+class ReviewCounts:
     """Count what was looked at, and what was wrong with it."""
 
     counted: int = 0
@@ -74,9 +74,9 @@ class Found:
         return asdict(self)
 
 
-def lint(paths: Sequence[str]) -> Found:
+def lint(paths: Sequence[str]) -> ReviewCounts:
     """Count what ruff finds, by the rules of the workspace's own configuration."""
-    found, places = Found(), require(paths)
+    found, places = ReviewCounts(), require(paths)
 
     def count(line: str) -> None:
         found.counted += line.endswith((".py", ".pyi", ".ipynb"))
@@ -95,9 +95,9 @@ def lint(paths: Sequence[str]) -> Found:
     return found
 
 
-def types(paths: Sequence[str]) -> Found:
+def types(paths: Sequence[str]) -> ReviewCounts:
     """Count the errors of mypy, by the workspace's own configuration; missing libraries are not errors."""
-    found = Found(counted=1)
+    found = ReviewCounts(counted=1)
 
     def take(line: str) -> None:
         fault = _object(line)
@@ -192,9 +192,9 @@ class Tail(threading.Thread):
         return self._kept.decode("utf-8", "replace")
 
 
-def imports(modules: Sequence[str], seconds: float) -> Found:
+def imports(modules: Sequence[str], seconds: float) -> ReviewCounts:
     """Import each module in a process of its own; without names, those at the top of the workspace."""
-    found = Found()
+    found = ReviewCounts()
     for name in modules or _modules():
         found.counted += 1
         told, printed = _child(WORKSPACE, lambda name=name: _imported(name), min(seconds, _IMPORT_S))
@@ -206,7 +206,7 @@ def imports(modules: Sequence[str], seconds: float) -> Found:
     return found
 
 
-def tests(paths: Sequence[str], seconds: float) -> Found:
+def tests(paths: Sequence[str], seconds: float) -> ReviewCounts:
     """Run pytest, and count the tests that ran and those that failed; skipped ones do not count."""
     places = require(paths)
     _copy()
@@ -219,7 +219,7 @@ def tests(paths: Sequence[str], seconds: float) -> Found:
     passed, failed = _whole(told.get("passed")), _whole(told.get("failed"))
     if not passed and not failed:
         raise CannotRun(f"no test ran: {plain_line(printed[-200:])}")
-    return Found(passed + failed, failed, [plain_line(line) for line in _lines(told.get("names"))], printed)
+    return ReviewCounts(passed + failed, failed, [plain_line(line) for line in _lines(told.get("names"))], printed)
 
 
 def _imported(name: str) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def _modules() -> list[str]:
 
 def _tested(places: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
     pytest = importlib.import_module("pytest")
-    seen = _Seen()
+    seen = _PassedTests()
     code = pytest.main(["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", *options, *places], [seen])
     failed = [name for name, passed in seen.by_name.items() if not passed]
     return {
@@ -253,7 +253,7 @@ def _tested(places: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
 
 
 @dataclass
-class _Seen:
+class _PassedTests:
     """Listen to pytest: which tests passed in all of their parts."""
 
     by_name: dict[str, bool] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from backstay.approvals.approval import RequestKind
 from backstay.approvals.proof import REVEAL, Binding
-from backstay.responses import Proven
+from backstay.responses import ProofCheck
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
@@ -290,7 +290,7 @@ async def test_a_used_proof_stays_used_when_its_answer_is_forgotten(opened):
     async with open_store(database_url=None, home=opened.settings.home) as store:
         run = f"{bound['workflow_id']}/{bound['run_id']}"
         used = await store.decisions.prove(KEY.encode(), Binding(**bound), given, run=run, used_by="somebody else")
-        assert used == Proven(verified=True)
+        assert used == ProofCheck(verified=True)
     await handle.signal("approval", given)
     async with asyncio.timeout(150):
         while (await handle.query("status"))["refused"] < 2:

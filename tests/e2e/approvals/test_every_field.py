@@ -19,13 +19,13 @@ from gateways.links import Seals
 from gateways.mail.mail import _message
 from gateways.slack.drawing.request import request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
-from gateways.slack.place import Place
+from gateways.slack.place import ModalContext
 from gateways.terminal.asking.prompt import Prompt
 from gateways.terminal.render import request_lines
 from gateways.terminal.terminal import Terminal
 from gateways.web.identity import ByLink, Visitor
-from gateways.web.page import Page
-from gateways.web.requests import Requests
+from gateways.web.page import PageRoutes
+from gateways.web.requests import RequestPages
 from people.decide.looking import KnownRequest
 from people.requests.form import DecisionForm
 from people.requests.key import RequestKey
@@ -171,8 +171,8 @@ async def page(case, request):
     backstay = SimpleNamespace(run=lambda _: SimpleNamespace(pending=pending, whole=whole))
     seals = Seals(b"mark")
     settings = Settings.load(None, approver_key="mark")
-    shown = Page(settings, backstay, store, Policy(), identity=ByLink(seals), seals=seals)
-    asked = Requests(shown)
+    shown = PageRoutes(settings, backstay, store, Policy(), identity=ByLink(seals), seals=seals)
+    asked = RequestPages(shown)
 
     async def as_it_is(_known, asked_for):
         return asked_for, ""
@@ -189,7 +189,7 @@ async def page(case, request):
 
 
 def slack(case, request):
-    place = Place(key=RequestKey.of("mark-workflow", request), channel="C1")
+    place = ModalContext(key=RequestKey.of("mark-workflow", request), channel="C1")
     forms = [edit.which(request, place, "mark"), choose.form(request, place, "mark-part@x.example")]
     forms += [verdicts.reject_form(request, place), verdicts.remember_form(request, place)]
     if case == "form":

@@ -12,11 +12,11 @@ import pytest
 from aiosmtpd.controller import UnthreadedController
 
 from backstay.approvals.approval import Links, RequestedCall
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply
-from gateways.mail.mail import Mail, Server, _message, is_address, mail_of
+from gateways.mail.mail import Mail, MailServer, _message, is_address, mail_of
 from people.notices.delivering import NotTaken
 from tests.engine import ended, pending
 from tests.requirements import promise
@@ -247,7 +247,7 @@ async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
 def test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_after_an_escalation(
     reminder, more, people
 ):
-    mail = Mail(Server.of("smtp://127.0.0.1:9"), SENDER, ["all@example.com"])
+    mail = Mail(MailServer.of("smtp://127.0.0.1:9"), SENDER, ["all@example.com"])
     notice = asked(1)
     notice = notice.model_copy(update={"reminder": reminder, "request": {**(notice.request or {}), **more}})
     assert mail.people(notice) == people
@@ -258,7 +258,7 @@ def asked(number, *people, **more):
     return Notice(
         id=f"task-1/f/{number}/now",
         sequence=number,
-        event=Told.ASKED,
+        event=NoticeKind.ASKED,
         at="2026-01-01",
         workflow_id="task-1",
         run_id="f",
@@ -319,7 +319,7 @@ def test_a_mail_names_the_first_calls_of_many_and_holds_no_argument():
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
     async with mail_server() as (url, mailboxes):
         mailboxes.refused = {"full@example.com": [answer] * 1000}
-        mail = Mail(Server.of(url), SENDER, (), patience_s=5)
+        mail = Mail(MailServer.of(url), SENDER, (), patience_s=5)
         assert await taken(mail, asked(1, "full@example.com", "ana@example.com", "bo@example.com")) > 2
         await taken(mail, asked(2, "cy@example.com"))
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
@@ -334,7 +334,7 @@ async def test_a_mail_server_that_hangs_takes_no_thread_from_the_runs():
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    mail = Mail(Server.of(f"smtp://127.0.0.1:{port}"), SENDER, ())
+    mail = Mail(MailServer.of(f"smtp://127.0.0.1:{port}"), SENDER, ())
     sends = [asyncio.create_task(mail.send(asked(number, "ana@example.com"))) for number in range(100)]
     async with asyncio.timeout(8):
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ import pytest
 
 from backstay import connect
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft, NoticeKind
 from people.notices.delivering import close_lost
 from store.opening import open_store
 from tests.requirements import promise
@@ -14,7 +14,7 @@ from tests.requirements import promise
 
 async def asked(store, workflow_id, run_id, namespace):
     request = ApprovalRequest(kind=RequestKind.QUESTION, question="?", id="r1", namespace=namespace)
-    draft = NoticeDraft(sequence=1, event=Told.ASKED, at="2026-01-01T00:00:00", request=request)
+    draft = NoticeDraft(sequence=1, event=NoticeKind.ASKED, at="2026-01-01T00:00:00", request=request)
     await store.outbox.write(f"{workflow_id}/{run_id}", workflow_id, run_id, [draft])
 
 

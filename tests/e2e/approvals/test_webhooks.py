@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 import opening
 from backstay import connect
-from backstay.approvals.notice import Notice, Told
+from backstay.approvals.notice import Notice, NoticeKind
 from backstay.errors import DecisionRefused, QuorumPending, Rejected, StoreUnavailable
 from backstay.settings import Settings
 from backstay.testing import Reply, Tokens
@@ -285,7 +285,12 @@ async def test_an_undo_that_people_refuse_says_so(open_engine):
 @promise("approvals:hostile-receivers")
 async def test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere():
     notice = Notice(
-        id="task-1/f/1/now", sequence=1, event=Told.ENDED, at="2026-01-01", workflow_id="task-1\r\nx: y", run_id="f"
+        id="task-1/f/1/now",
+        sequence=1,
+        event=NoticeKind.ENDED,
+        at="2026-01-01",
+        workflow_id="task-1\r\nx: y",
+        run_id="f",
     )
     async with receiver() as (url, taken):
         settings = Settings.load(None, notify_urls=[f"{url}/endless", f"{url}/elsewhere"])

@@ -6,7 +6,7 @@ import uuid
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from activities.runs.runs import Runs
+from activities.runs.runs import RunActivities
 from backstay.client import Backstay
 from backstay.testing import Reply
 from store.opening import open_store
@@ -150,7 +150,7 @@ async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
 @pytest.mark.thorough
 async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refused(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
-    monkeypatch.setattr(Runs, "_seal", lambda *_said: uuid.uuid4().hex)
+    monkeypatch.setattr(RunActivities, "_seal", lambda *_said: uuid.uuid4().hex)
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
         handle = await opened.start(scripts.task(*(mail(f"n{n}@free.example") for n in range(STEPS))))
