@@ -764,3 +764,23 @@ def test_there_is_one_prompt_and_it_teaches_the_rules():
         *("bodies of many mails", "entire tables", "Finish before"),
     )
     assert [rule for rule in rules if rule not in planner] == []
+
+
+TWICE = {"ToolError", "ToolResult", "Decisions"}
+"""Programs in a jail name the first two as tools in Python do, and a store keeps what a client takes."""
+NO_NOUN = re.compile(
+    r"_?(?:[A-Z][a-z]+ed|Told|Sent|Said|Shown|Found|Kept|Known|Seen|Taken|Given|Held|Begun|Done|Hidden|Written|Proven"
+    r"|Spoken|Forgotten|Chosen|Foretold|Drawn|Look|Looks|Place|Desk|Board|Door)"
+)
+
+
+@promise("layout:class-names")
+def test_classes_have_names_of_things_and_each_name_stands_for_one():
+    faults, places = [], {}
+    for path, node in classes_of(*PRODUCT):
+        raised = any(ast.unparse(base).endswith(("Error", "Exception", "Final", "Unavailable")) for base in node.bases)
+        if NO_NOUN.fullmatch(node.name) and not raised:
+            faults.append(f"{named(path)}: {node.name}")
+        if not node.name.startswith("_") and places.setdefault(node.name, path) != path and node.name not in TWICE:
+            faults.append(f"{named(path)}: {node.name} is also in {named(places[node.name])}")
+    assert not faults, "\n".join(faults)
