@@ -1,5 +1,6 @@
 """What a server of a user may try, or whoever added it, when it is reached as it should be."""
 
+import asyncio
 import base64
 from urllib.parse import quote, urlsplit
 
@@ -181,3 +182,19 @@ def test_calls_of_all_servers_of_users_are_counted_under_one_name():
         counts.called(f"own-crm-{n:08x}.find", "succeeded")
     counts.called("mail.send", "succeeded")
     assert {each["provider"] for each in meter.added} == {"own", "mail"}
+
+
+@promise("connections:own-servers-many")
+async def test_of_more_servers_than_stay_open_none_is_closed_while_it_lists_its_tools(authority, tmp_path, monkeypatch):
+    monkeypatch.setattr("toolbox.own_servers.providers._MOST_OPEN", 1)
+    async with secure(Parrot(), authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
+        for user in (ANA, "bo@example.com"):
+            await registry.add(user, "parrot", f"{base}/mcp", {})
+        providers = OwnProviders(registry)
+        (first,) = (await providers.of(ANA)).values()
+        listing = asyncio.create_task(first.list(fresh=True))
+        await asyncio.sleep(0)
+        await providers.of("bo@example.com")
+        listed = await listing
+        await providers.close()
+    assert (listed.reason, "say" in {tool.name for tool in listed.tools}) == (None, True)

@@ -1,7 +1,8 @@
 """Offer each user the servers that they have added: opened when needed, guarded, and trusted in nothing."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -103,23 +104,33 @@ class OwnServerProvider:
             redactor=Redactor({*secrets, *hidden}),
             look_up=self._dialer.look_up,
         )
-        self._calls = 0
+        self._uses = 0
 
     @property
     def in_use(self) -> bool:
-        """Return whether a call is under way."""
-        return self._calls > 0
+        """Return whether something is asked of it just now."""
+        return self._uses > 0
+
+    @contextmanager
+    def _used(self) -> Generator[None]:
+        self._uses += 1
+        try:
+            yield
+        finally:
+            self._uses -= 1
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools; where the operator allows its host no more, none, and why."""
         if fault := self._registry.fault_of(self._url):
             return self._lists.numbered(Listing(reason=fault))
-        return self._listed(await self._inner.list(fresh=fresh))
+        with self._used():
+            return self._listed(await self._inner.list(fresh=fresh))
 
     async def wait_started(self, patience_s: float) -> None:
         """Wait for a server that is starting."""
         if not self._registry.fault_of(self._url):
-            await self._inner.wait_started(patience_s)
+            with self._used():
+                await self._inner.wait_started(patience_s)
 
     async def call(self, call: ProviderCall) -> Answer:
         """Make a call; the server cannot repeat what it was called with."""
@@ -129,24 +140,20 @@ class OwnServerProvider:
             call = replace(call, still_listed=lambda found: still_listed(self._listed(found)))
         if on_progress is not None:
             call = replace(call, on_progress=lambda line: on_progress(self._scrubber.text(line)))
-        self._calls += 1
-        try:
-            return self._scrubber.answer(await self._inner.call(call))
-        except Exception as error:
-            raise self._scrubber.error(error) from None
-        finally:
-            self._calls -= 1
+        with self._used():
+            try:
+                return self._scrubber.answer(await self._inner.call(call))
+            except Exception as error:
+                raise self._scrubber.error(error) from None
 
     async def follow(self, request: TaskRequest) -> Answer:
         """Ask about a task by which the server has answered."""
         self._require_allowed()
-        self._calls += 1
-        try:
-            return self._scrubber.answer(await self._inner.follow(request))
-        except Exception as error:
-            raise self._scrubber.error(error) from None
-        finally:
-            self._calls -= 1
+        with self._used():
+            try:
+                return self._scrubber.answer(await self._inner.follow(request))
+            except Exception as error:
+                raise self._scrubber.error(error) from None
 
     async def close(self) -> None:
         """End the connection to the server."""
