@@ -1,6 +1,6 @@
 """What servers, issuers and strangers try against sign-ins, and what they get: nothing.
 
-docs/security.md has the table of it.
+docs/attacks-web.md has the table of it.
 """
 
 import ipaddress
@@ -448,7 +448,7 @@ async def test_an_attack_on_a_sign_in_gains_nothing(both, tried):
 
 @promise("connections:attacks-listed")
 def test_the_table_of_attacks_on_sign_ins_is_complete():
-    rows = table("docs/security.md", "### Attacks on connections")
+    rows = table("docs/attacks-web.md", "## Attacks on connections")
     names = [*NEAR, *(tried.__name__ for tried in (*ATTACKS, *ATTACKS_ON_THE_PAGE))]
     assert sorted(row[-1].strip("`") for row in rows) == sorted(names)
     assert len(names) >= 40

@@ -342,5 +342,5 @@ async def test_a_server_of_a_user_leads_a_worker_nowhere_else(authority, tmp_pat
 
 @promise("connections:own-servers-attacks-listed")
 def test_the_table_of_attacks_by_servers_of_users_is_complete():
-    rows = table("docs/security.md", "### Attacks by servers of users")
+    rows = table("docs/attacks-web.md", "## Attacks by servers of users")
     assert sorted(row[-1].strip("`") for row in rows) == sorted(tried.__name__ for tried in ATTACKS)

@@ -1,4 +1,4 @@
-"""What attackers try by way of MCP, and what they get: nothing. docs/security.md has the table of it."""
+"""What attackers try by way of MCP, and what they get: nothing. docs/attacks.md has the table of it."""
 
 import asyncio
 import json
@@ -306,7 +306,7 @@ async def test_an_attack_reaches_nothing(case, attack):
 
 @promise("clients:mcp-attacks")
 def test_the_documentation_has_a_line_for_every_attack():
-    rows = table("docs/security.md", "### Attacks by way of MCP")
+    rows = table("docs/attacks.md", "## Attacks by way of MCP")
     assert [row[2].strip("`") for row in rows] == [attack.__name__ for attack in ATTACKS]
 
 

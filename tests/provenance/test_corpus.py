@@ -52,7 +52,7 @@ def test_an_honest_address_in_a_note_is_seldom_asked_about():
 
 @dataclass(frozen=True)
 class Measured:
-    """Hold the figures of one file of tasks of strangers, as docs/security.md has them."""
+    """Hold the figures of one file of tasks of strangers, as docs/provenance.md has them."""
 
     honest: int
     worth_asking: int

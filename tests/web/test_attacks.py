@@ -1,4 +1,4 @@
-"""What attackers try against the page, and what they get: nothing. docs/security.md has the table of it."""
+"""What attackers try against the page, and what they get: nothing. docs/attacks-web.md has the table of it."""
 
 import asyncio
 import hashlib
@@ -472,7 +472,7 @@ async def test_a_workflow_id_of_any_signs_has_a_page_of_its_own(case):
 
 @promise("page:attacks-listed")
 def test_the_table_of_attacks_is_complete():
-    rows = table("docs/security.md", "### Attacks on the page")
+    rows = table("docs/attacks-web.md", "## Attacks on the page")
     named = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row[-1])]
     assert sorted(named) == sorted([*NAMES, *OTHERS])
 

@@ -398,7 +398,7 @@ async def test_every_proof_that_does_not_hold_is_refused_at_every_door(opened, w
 
 @promise("approvals:doors")
 def test_the_table_of_doors_names_every_way_into_a_run():
-    page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/approvals.md").read_text(encoding="utf-8")
     _, _, section = page.partition("## Who may do what")
     rows = re.findall(r"^\| (.+?) \| .+ \|$", section.partition("\n## ")[0], re.MULTILINE)[1:]
     named = {word for cell in rows for word in re.findall(r"`(\w+)`", cell)}
