@@ -154,7 +154,7 @@ def test_every_database_and_every_volume_that_matters_is_backed_up_and_restored(
     for volume, target in targets.items():
         assert any(f'{target} . > "${{BACKUP:?}}/{volume}.tar"' in line for line in back), volume
         assert any(f'={target}\' < "$BACKUP/{volume}.tar"' in line for line in restore), volume
-    section = (HOUSE / "docs/operations.md").read_text(encoding="utf-8").partition(f"### {BACK_UP}\n")[2]
+    section = (HOUSE / "docs/backup.md").read_text(encoding="utf-8").partition(f"### {BACK_UP}\n")[2]
     (rest,) = re.findall(r"The volumes (.+) hold nothing", section)
     assert set(re.findall(r"`(\w+)`", rest)) | targets.keys() | {"postgres"} == whole["volumes"].keys()
 

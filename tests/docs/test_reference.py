@@ -1,4 +1,4 @@
-"""The tables of the reference and the operations page agree with the code, and all pages with each other."""
+"""The tables of the reference and of the pages on operations agree with the code, and all pages with each other."""
 
 import ast
 import gc
@@ -234,7 +234,7 @@ def test_search_attributes_are_those_that_workflows_write():
     rows = {
         names(row[0])[0]: row[1]
         for row in table(
-            "docs/operations.md",
+            "docs/monitoring.md",
             "A worker registers them if Temporal lets it; runs work without them:",
         )
     }

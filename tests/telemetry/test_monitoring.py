@@ -117,7 +117,7 @@ def test_promtool_accepts_the_rules_and_each_alert_fires_where_it_should(argumen
 
 @promise("deployment:complete")
 def test_every_alert_has_a_test_and_every_metric_is_on_the_dashboard_and_in_the_documents():
-    page = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
+    page = (HOUSE / "docs/monitoring.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(backstay_\w+)` \|", page, re.MULTILINE))
     shown = set(re.findall(r"\bbackstay_\w+", " ".join(query for queries in PANELS.values() for query in queries)))
     tested = (HOUSE / "tests/telemetry/alerts.test.yml").read_text(encoding="utf-8")
