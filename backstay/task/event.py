@@ -54,7 +54,7 @@ class Event(Frozen):
     n: int
     """Position in the run's timeline, from 1."""
     name: str
-    """One of the names of docs/reference, such as `approval.asked`."""
+    """One of the names in docs/reference-events.md, such as `approval.asked`."""
     at: str
     """ISO 8601, UTC, from the workflow's clock."""
     task_id: str = ""

@@ -34,11 +34,18 @@ from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
 from workflows.messages import Messages
 
-PAGE = "docs/reference.md"
+PLACES = (*(f"docs/reference-{name}.md" for name in ("tasks", "decisions", "events", "files")), "docs/policy.md")
+SETTINGS = "docs/settings.md"
+
+
+def looked_up(heading: str) -> list[list[str]]:
+    """The rows below a heading of the reference, on whichever of its pages it is."""
+    (page,) = [page for page in PLACES if f"\n{heading}\n" in (HOUSE / page).read_text(encoding="utf-8")]
+    return table(page, heading)
 
 
 def column(heading: str, number: int = 0) -> list[str]:
-    return [name for row in table(PAGE, heading) for name in names(row[number])]
+    return [name for row in looked_up(heading) for name in names(row[number])]
 
 
 @promise("docs:reference")
@@ -107,7 +114,8 @@ def test_every_field_of_an_operators_file_is_described(heading, noun: type[BaseM
 
 def described(head: str) -> list[str]:
     """The names in the first column of the table with this head."""
-    rows = (HOUSE / PAGE).read_text(encoding="utf-8").partition(head)[2].partition("\n\n")[0]
+    (text,) = [text for page in PLACES if head in (text := (HOUSE / page).read_text(encoding="utf-8"))]
+    rows = text.partition(head)[2].partition("\n\n")[0]
     return [name for line in rows.splitlines()[2:] for name in names(line.split("|")[1])]
 
 
@@ -115,7 +123,7 @@ def described(head: str) -> list[str]:
 @pytest.mark.parametrize(("heading", "noun"), [("## Task", Task), ("## Budget", Budget)])
 def test_defaults_are_those_of_the_code(heading, noun):
     spelt = {True: "true", False: "false", None: "null"}
-    for row in table(PAGE, heading):
+    for row in looked_up(heading):
         (name,) = names(row[0])
         field = noun.model_fields[name]
         default = field.get_default(call_default_factory=True)
@@ -177,12 +185,14 @@ def test_every_error_is_in_the_table_with_its_kind():
         if isinstance(kind, type) and issubclass(kind, BackstayError) and kind not in roots
     }
 
-    assert {names(row[0])[0]: row[1] for row in table(PAGE, "## Errors")} == kinds
+    assert {names(row[0])[0]: row[1] for row in looked_up("## Errors")} == kinds
 
 
 @promise("docs:environment")
 def test_every_setting_is_in_the_table_with_its_default():
-    rows = {names(row[0])[0]: row[1].strip("`") for row in table(PAGE, "## Settings")}
+    headings = re.findall(r"^## .+$", (HOUSE / SETTINGS).read_text(encoding="utf-8"), re.MULTILINE)
+    listed = [row for heading in headings for row in table(SETTINGS, heading)]
+    rows = {names(row[0])[0]: row[1].strip("`") for row in listed}
     expected = {}
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias if isinstance(field.validation_alias, str) else f"BACKSTAY_{name.upper()}"
@@ -191,12 +201,13 @@ def test_every_setting_is_in_the_table_with_its_default():
             default = ",".join(default)
         expected[variable] = f"{default:g}" if isinstance(default, float) else str(default) if default else ""
 
+    assert len(rows) == len(listed)
     assert rows == expected
 
 
 @promise("docs:exit-codes")
 def test_every_exit_code_is_in_the_table():
-    documented = [int(row[0]) for row in table(PAGE, "## Exit codes")]
+    documented = [int(row[0]) for row in looked_up("## Exit codes")]
 
     assert documented == sorted({DONE, FAILED, USAGE, DETACHED, *ENDED.values()})
 
@@ -215,7 +226,7 @@ def test_every_door_of_a_run_is_in_the_table():
         if (definition := getattr(member, f"__temporal_{kind}_definition", None) or getattr(member, "_defn", None))
         and type(definition).__name__ == f"_{kind.capitalize()}Definition"
     }
-    documented = {tuple(row[0].replace("`", "").split()) for row in table(PAGE, "## Queries, updates and signals")}
+    documented = {tuple(row[0].replace("`", "").split()) for row in looked_up("## Queries, updates and signals")}
 
     assert documented == doors
 
