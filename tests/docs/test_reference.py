@@ -34,7 +34,10 @@ from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
 from workflows.messages import Messages
 
-PLACES = (*(f"docs/reference-{name}.md" for name in ("tasks", "decisions", "events", "files")), "docs/policy.md")
+PLACES = tuple(
+    f"docs/{name}.md"
+    for name in ("reference-tasks", "reference-decisions", "reference-events", "reference-files", "policy", "tools-python")
+)
 SETTINGS = "docs/settings.md"
 
 
