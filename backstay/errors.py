@@ -62,7 +62,7 @@ class ToolboxInvalid(Final):
 
 
 class Denied(Final):
-    """A rule of the policy forbids this call."""
+    """A rule of the policy denies this call."""
 
 
 class Rejected(Final):
@@ -94,7 +94,7 @@ class ToolNotFound(Final):
 
 
 class ToolChanged(Final):
-    """The tool is no longer the one that was ruled on."""
+    """The tool's definition changed after the call was ruled on."""
 
 
 class ArgumentsInvalid(Final):
@@ -184,11 +184,11 @@ class ImageMissing(Final):
 
 
 class ProgramDiverged(Final):
-    """The program, replayed from its journal, asks for something else than it asked for then."""
+    """Replayed from its journal, the program asks for something else than before."""
 
 
 class ProgramCancelled(Final):
-    """The program was ended, because a person had effects undone while it waited; begin anew."""
+    """A person undid effects while the program waited, so it was ended; start again."""
 
 
 class WorkspaceInvalid(Final):
@@ -200,15 +200,15 @@ class SignInRefused(Final):
 
 
 class WorkspaceBusy(Final):
-    """Another run works in this workspace."""
+    """Another run uses this workspace."""
 
 
 class SnapshotRefused(Final):
-    """The workspace holds something that cannot be brought back, so no snapshot of it was taken."""
+    """The workspace holds something that cannot be restored, so no snapshot was taken."""
 
 
 class SnapshotDamaged(Final):
-    """The snapshot is gone, or is not what was written."""
+    """The snapshot is missing or damaged."""
 
 
 class InternalError(Final):
@@ -232,7 +232,7 @@ class StoreUnavailable(Transient):
 
 
 class StoreMismatch(Transient):
-    """The worker uses another store than the one the run began with."""
+    """The worker uses another store than the run; start a worker with the run's store."""
 
 
 class WorkerMisfit(Transient):
@@ -252,7 +252,7 @@ class Unreachable(Transient):
 
 
 class SandboxLost(Transient):
-    """The jail was lost before the program could go on; its journal brings it back anywhere."""
+    """The jail was lost before the program could go on; any worker can resume it from its journal."""
 
 
 class WorkspaceChanging(Transient):

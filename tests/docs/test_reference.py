@@ -26,6 +26,7 @@ from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
+from docs import generate_reference
 from gateways.terminal.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from tests.docs.blocks import HOUSE, PAGES, names, prose, table
 from tests.requirements import promise
@@ -36,7 +37,14 @@ from workflows.messages import Messages
 
 PLACES = tuple(
     f"docs/{name}.md"
-    for name in ("reference-tasks", "reference-decisions", "reference-events", "reference-files", "policy", "tools-python")
+    for name in (
+        "reference-tasks",
+        "reference-decisions",
+        "reference-events",
+        "reference-files",
+        "policy",
+        "tools-python",
+    )
 )
 SETTINGS = "docs/settings.md"
 
@@ -188,7 +196,9 @@ def test_every_error_is_in_the_table_with_its_kind():
         if isinstance(kind, type) and issubclass(kind, BackstayError) and kind not in roots
     }
 
+    page = generate_reference.PAGE.read_text(encoding="utf-8")
     assert {names(row[0])[0]: row[1] for row in looked_up("## Errors")} == kinds
+    assert generate_reference.written(page) == page, "run: python -m docs.generate_reference"
 
 
 @promise("docs:environment")
