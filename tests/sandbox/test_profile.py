@@ -269,12 +269,12 @@ import subprocess, sys
 from pathlib import Path
 from sandbox.images.image import find_image
 from sandbox.isolation.nsjail import Nsjail
-from sandbox.isolation.profile import Profile, command
+from sandbox.isolation.profile import JailProfile, command
 nsjail_path, hash_, images, workspace, writable, source = sys.argv[1:]
 nsjail = Nsjail.find(nsjail_path)
 Path(workspace).mkdir()
 Path(workspace).chmod(0o777)
-profile = Profile(nsjail, find_image(hash_, Path(images)), kind="shell",
+profile = JailProfile(nsjail, find_image(hash_, Path(images)), kind="shell",
                   workspace=Path(workspace), writable=writable == "writable")
 line = command(nsjail, profile.write(Path("profiles")), "/usr/bin/python3", "-S", "-c", source)
 done = subprocess.run(line, env={"KEY": "x"})
