@@ -17,7 +17,7 @@ from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.canonical import canonical
-from backstay.effects.compensation import Undone
+from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
 from backstay.shown import LINE_BREAK, call_line, counted, one_line, shell_words
@@ -271,7 +271,10 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
 
 def undone_line(undone: Undone) -> str:
     """Return how undoing one effect ended, and which one that was."""
-    how = {"compensated": "taken back", "parked": f"parked, {undone.by_hand}"}.get(undone.state, undone.state)
+    # The reason may name the call already.
+    named = undone.shown is not None and undone.shown in (undone.detail or "")
+    parked = f"parked, {left_to_people(None) if named else undone.by_hand}"
+    how = {"compensated": "taken back", "parked": parked}.get(undone.state, undone.state)
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
     what = one_line(call_line(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)

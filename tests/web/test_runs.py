@@ -430,7 +430,9 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
     only = card(after_end, "effects")
     assert (only.count("not taken back"), only.count(BY_HAND)) == (1, 1)
     assert "1: mail.recall_email(message_id=" in card(after_end, "do")
-    assert ["effect: the number of the effect" in odd[0], "effect: &#39;one&#39; is no number" in odd[1]] == [True] * 2
+    assert ["effect: the number of the effect" in odd[0], "effect: &#39;one&#39; is not a number" in odd[1]] == [
+        True
+    ] * 2
     assert "the undo of effect 2 is not parked; parked are 1" in none_parked.text
     assert (recorded.status_code, said(handled)) == (303, "Effect 1 is recorded as taken back by hand.")
     assert (card(handled, "effects").count("not taken back"), "taken-back" in handled) == (0, False)
