@@ -38,7 +38,7 @@ async def test_every_query_answer_and_the_result_stay_under_128_kib_however_much
 
 
 ASKS = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
-STEPS = sized(300, 80)
+STEPS = sized(300, 200)
 
 
 def sizes(answers):
