@@ -1,6 +1,5 @@
 """An MCP server at which each user signs in: a connection for each, and a question to whoever is not signed in."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from backstay.shown import one_line
 from backstay.tools.connection import Connection
 from backstay.tools.tool import Safety
 from toolbox.mcp.authorization import TokenSource
+from toolbox.mcp.open_servers import OpenServer, OpenServers
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
 from toolbox.providers.answer import Answer, refused
@@ -40,9 +40,8 @@ class UserServers:
         """`make` opens the server for a user, by what their connection grants."""
         self.name, self.kind = name, kind
         self.tokens, self.make = tokens, make
-        self._users: dict[str, UserServer] = {}
+        self.open = OpenServers["UserServer"](_MOST_USERS)
         self.lists = ListingNumbers()
-        self._closing = set[asyncio.Task[None]]()
 
     @property
     def needs_owner(self) -> bool:
@@ -51,11 +50,7 @@ class UserServers:
 
     def of(self, owner: str) -> "UserServer":
         """Return the server as one user has it."""
-        known = self._users.pop(owner, None) or UserServer(self, owner)
-        self._users[owner] = known  # the most recently used goes last
-        for name in [name for name, user in self._users.items() if not user.in_use][: len(self._users) - _MOST_USERS]:
-            self.end(self._users.pop(name))
-        return known
+        return self.open.get(owner, lambda: UserServer(self, owner))
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return no tool: each user has their own."""
@@ -67,20 +62,15 @@ class UserServers:
 
     async def close(self) -> None:
         """Close it for all users."""
-        await asyncio.gather(*(user.close() for user in self._users.values()), *self._closing)
-
-    def end(self, user: "UserServer | McpProvider") -> None:
-        """Close what nobody uses any more, in the background."""
-        task = asyncio.create_task(user.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        await self.open.close()
 
 
-class UserServer:
+class UserServer(OpenServer):
     """Offer one server to one user."""
 
     def __init__(self, servers: UserServers, owner: str) -> None:
         """Open nothing yet."""
+        super().__init__()
         self.name, self.kind = servers.name, servers.kind
         self._servers = servers
         self._owner = owner
@@ -89,12 +79,6 @@ class UserServer:
         self._server: McpProvider | None = None
         self._scrubber = Scrubber(())
         self._tokens = deque[str](maxlen=_TOKENS)
-        self._calls = 0
-
-    @property
-    def in_use(self) -> bool:
-        """Return whether a call is under way."""
-        return self._calls > 0
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the user's tools, and the one by which a run asks for a sign-in."""
@@ -106,11 +90,12 @@ class UserServer:
             return Listing(reason=str(error))
         if known is None:
             return self._listed(Listing(), "")
-        found = await self._of(known).list(fresh=fresh)
-        if found.reason is not None and await self._has_ended():
-            # Its tools stay known: a call of one asks the person.
-            found = replace(found, reason=None)
-        return self._listed(found, known.id)
+        with self.used():
+            found = await self._of(known).list(fresh=fresh)
+            if found.reason is not None and await self._has_ended():
+                # Its tools stay known: a call of one asks the person.
+                found = replace(found, reason=None)
+            return self._listed(found, known.id)
 
     async def wait_started(self, patience_s: float) -> None:
         """Wait for a server that is starting, where the user is signed in."""
@@ -119,7 +104,8 @@ class UserServer:
         except BackstayError:
             return
         if known is not None:
-            await self._of(known).wait_started(patience_s)
+            with self.used():
+                await self._of(known).wait_started(patience_s)
 
     async def call(self, call: ProviderCall) -> Answer:
         """Make a call with the user's token; where there is none that holds, ask the person for a sign-in first."""
@@ -130,11 +116,8 @@ class UserServer:
             if reply.declined or reply.content is not True:
                 return refused(f"{self._owner} did not sign in at {self.name}")
             call = replace(call, reply=None)
-        self._calls += 1
-        try:
+        with self.used():
             return await self._called(call)
-        finally:
-            self._calls -= 1
 
     async def close(self) -> None:
         """End the connection to the server."""
@@ -149,11 +132,8 @@ class UserServer:
             if call.still_listed is not None:
                 call.still_listed(await self.list())
             return Answer(success=True, data=f"{self._owner} is signed in at {self.name}; search for its tools again")
-        server, still_listed, on_progress = self._of(known), call.still_listed, call.on_progress
-        if still_listed is not None:
-            call = replace(call, still_listed=lambda found: still_listed(self._listed(found, known.id)))
-        if on_progress is not None:
-            call = replace(call, on_progress=lambda line: on_progress(self._scrubber.text(line)))
+        server = self._of(known)
+        call = self._scrubber.call(call, lambda found: self._listed(found, known.id))
         try:
             answer = await server.call(call)
         except (NotSent, ToolUnavailable) as error:
@@ -192,7 +172,7 @@ class UserServer:
         opened = known.id if self.kind == "mcp" else f"{known.id} {known.version}"
         if self._server is None or self._connection != opened:
             if self._server is not None:
-                self._servers.end(self._server)
+                self._servers.open.end(self._server)
             self._server, self._connection = self._servers.make(self._owner, known), opened
         return self._server
 

@@ -3,7 +3,7 @@
 import base64
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -14,6 +14,7 @@ from backstay.redaction.redactor import Redactor
 from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import input_required_of
 from toolbox.providers.listing import Listing
+from toolbox.providers.provider import ProviderCall
 
 _TEXTS = frozenset({"instructions", "reason", "problems"})
 _BETWEEN = re.compile(r"[;,\s]+")
@@ -39,6 +40,15 @@ class Scrubber:
         """Return an error without it."""
         error.args = tuple(self.text(part) if isinstance(part, str) else part for part in error.args)
         return error
+
+    def call(self, call: ProviderCall, listed: Callable[[Listing], Listing]) -> ProviderCall:
+        """Return a call whose maker hears of progress without it, and of tools as they are `listed`."""
+        still_listed, on_progress = call.still_listed, call.on_progress
+        if still_listed is not None:
+            call = replace(call, still_listed=lambda found: still_listed(listed(found)))
+        if on_progress is not None:
+            call = replace(call, on_progress=lambda line: on_progress(self.text(line)))
+        return call
 
     def answer(self, answer: Answer) -> Answer:
         """Return an answer without it, and without files that hold it."""

@@ -1,8 +1,6 @@
 """Offer each user the servers that they have added: opened when needed, guarded, and trusted in nothing."""
 
-import asyncio
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +10,7 @@ from backstay.tools.own_server import NOT_THEIRS, OwnServer
 from backstay.tools.tool import Safety
 from system.dialing import GuardedTransport
 from toolbox.configuration.configuration import ServerEntry
+from toolbox.mcp.open_servers import OpenServer, OpenServers
 from toolbox.mcp.provider import McpProvider
 from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in, secrets_in_header
 from toolbox.mcp.transports import http_transports
@@ -39,16 +38,13 @@ class OwnProviders:
         self._registry = registry
         self._secrets = frozenset(secrets)
         self._lists = ListingNumbers()
-        self._open: dict[str, OwnServerProvider] = {}
-        self._closing = set[asyncio.Task[None]]()
+        self._open = OpenServers["OwnServerProvider"](_MOST_OPEN)
 
     async def of(self, owner: str) -> dict[str, Provider]:
         """Return a user's servers as they are now, by the names of their providers."""
         found = await self._registry.servers(owner) if owner else []
         known = {server.provider for server in found}
-        for name, opened in list(self._open.items()):
-            if opened.owner == owner and name not in known and not opened.in_use:
-                self._end(name)
+        self._open.end_where(lambda name, opened: opened.owner == owner and name not in known)
         return {server.provider: self._opened(server) for server in found}
 
     async def find(self, owner: str, provider: str) -> Provider:
@@ -60,27 +56,15 @@ class OwnProviders:
 
     async def close(self) -> None:
         """Close all that is open."""
-        opened, self._open = list(self._open.values()), {}
-        await asyncio.gather(*(each.close() for each in opened), *self._closing, return_exceptions=True)
+        await self._open.close()
 
     def _opened(self, server: OwnServer) -> "OwnServerProvider":
-        opened = self._open.pop(server.provider, None)
-        if opened is None:
-            opened = OwnServerProvider(server, self._registry, self._secrets, self._lists)
-        self._open[server.provider] = opened  # the most recently used goes last
-        idle = [name for name, each in self._open.items() if not each.in_use]
-        for name in idle[: max(0, len(self._open) - _MOST_OPEN)]:
-            self._end(name)
-        return opened
-
-    def _end(self, name: str) -> None:
-        """Close in the background what nobody uses any more."""
-        task = asyncio.create_task(self._open.pop(name).close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        return self._open.get(
+            server.provider, lambda: OwnServerProvider(server, self._registry, self._secrets, self._lists)
+        )
 
 
-class OwnServerProvider:
+class OwnServerProvider(OpenServer):
     """Offer one server of one user to that user."""
 
     kind = "mcp"
@@ -89,6 +73,7 @@ class OwnServerProvider:
         self, server: OwnServer, registry: UserServerRegistry, secrets: Collection[str], lists: ListingNumbers
     ) -> None:
         """Open nothing yet."""
+        super().__init__()
         self.name = server.provider
         self.owner = server.user_id
         self._url, self._registry, self._lists = server.url, registry, lists
@@ -104,43 +89,25 @@ class OwnServerProvider:
             redactor=Redactor({*secrets, *hidden}),
             look_up=self._dialer.look_up,
         )
-        self._uses = 0
-
-    @property
-    def in_use(self) -> bool:
-        """Return whether something is asked of it just now."""
-        return self._uses > 0
-
-    @contextmanager
-    def _used(self) -> Generator[None]:
-        self._uses += 1
-        try:
-            yield
-        finally:
-            self._uses -= 1
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools; where the operator allows its host no more, none, and why."""
         if fault := self._registry.fault_of(self._url):
             return self._lists.numbered(Listing(reason=fault))
-        with self._used():
+        with self.used():
             return self._listed(await self._inner.list(fresh=fresh))
 
     async def wait_started(self, patience_s: float) -> None:
         """Wait for a server that is starting."""
         if not self._registry.fault_of(self._url):
-            with self._used():
+            with self.used():
                 await self._inner.wait_started(patience_s)
 
     async def call(self, call: ProviderCall) -> Answer:
         """Make a call; the server cannot repeat what it was called with."""
         self._require_allowed()
-        still_listed, on_progress = call.still_listed, call.on_progress
-        if still_listed is not None:
-            call = replace(call, still_listed=lambda found: still_listed(self._listed(found)))
-        if on_progress is not None:
-            call = replace(call, on_progress=lambda line: on_progress(self._scrubber.text(line)))
-        with self._used():
+        call = self._scrubber.call(call, self._listed)
+        with self.used():
             try:
                 return self._scrubber.answer(await self._inner.call(call))
             except Exception as error:
@@ -149,7 +116,7 @@ class OwnServerProvider:
     async def follow(self, request: TaskRequest) -> Answer:
         """Ask about a task by which the server has answered."""
         self._require_allowed()
-        with self._used():
+        with self.used():
             try:
                 return self._scrubber.answer(await self._inner.follow(request))
             except Exception as error:
