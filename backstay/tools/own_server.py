@@ -1,6 +1,6 @@
 """MCP servers that users have added for themselves, and who keeps them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -47,7 +47,7 @@ class OwnServerStore(Protocol):
 class OwnServerRegistry(Protocol):
     """Add, list and remove the servers of users, within what the operator allows."""
 
-    async def add(self, user_id: str, name: str, url: str, headers: Mapping[str, str]) -> OwnServer:
+    async def add(self, user_id: str, name: str, url: str, headers: Iterable[tuple[str, str]]) -> OwnServer:
         """Add a server; raises ArgumentsInvalid naming the field."""
         ...
 

@@ -90,21 +90,18 @@ def _known(said: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
     return dict(said)
 
 
-def _headers(said: Any) -> dict[str, str]:
+def _headers(said: Any) -> list[tuple[str, str]]:
     """Return headers as a program gives them."""
     if said is None:
-        return {}
+        return []
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
         raise ArgumentsInvalid('headers: must be an object of strings, such as {"Authorization": "Bearer ..."}')
-    return said
+    return list(said.items())
 
 
-def _lines(text: str) -> dict[str, str]:
+def _lines(text: str) -> list[tuple[str, str]]:
     """Return headers as a person writes them, each on a line of its own."""
     lines = [line for line in text.split("\n")[:_MOST_LINES] if line.strip()]
-    headers = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon]
-    if len(headers) < len(lines):
+    if not all(":" in line for line in lines):
         raise ArgumentsInvalid("headers: write one on each line, as `Name: value`")
-    if len({name.lower() for name, _ in headers}) < len(headers):
-        raise ArgumentsInvalid("headers: one of them is given twice; give each once")
-    return dict(headers)
+    return [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]

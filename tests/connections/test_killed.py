@@ -83,7 +83,7 @@ async def test_a_call_of_a_users_own_server_is_made_once_when_its_worker_is_kill
         await first.ready()
         async with open_store(database_url=None, home=home, encryption_keys=[]) as store:
             registry = UserServerRegistry(load(file, {})[0].users_servers, store.own_servers)
-            added = await registry.add(ANA, "crm", found.url, {"X-Key": CRM_KEY})
+            added = await registry.add(ANA, "crm", found.url, {"X-Key": CRM_KEY}.items())
             writing = [Reply(calls=[(f"{added.provider}__write", {"text": text})]) for text in ("lost", "removed")]
             workflow_id = f"task-{uuid.uuid4()}"
             task = {**SCRIPTS.task(*writing, finish()), "user_id": ANA, "by": ANA}

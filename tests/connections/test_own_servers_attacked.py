@@ -98,7 +98,7 @@ async def test_a_server_that_repeats_a_part_of_a_header_or_address_in_any_spelli
     spelled = [[each, each.upper(), quote(each), base64.b64encode(each.encode()).decode()] for each in secrets]
     parrot = Parrot([word for words in spelled for word in words])
     async with secure(parrot, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
-        await registry.add(ANA, "parrot", f"{base}/mcp?a=1&{QUERY}", HEADERS)
+        await registry.add(ANA, "parrot", f"{base}/mcp?a=1&{QUERY}", HEADERS.items())
         provider = await provider_of(registry)
         listing = await provider.list(fresh=True)
         told = [repr(listing)]
@@ -115,7 +115,7 @@ async def test_a_server_that_repeats_a_part_of_a_header_or_address_in_any_spelli
 @promise("connections:own-servers-beside")
 async def test_resources_and_prompts_of_a_users_server_are_as_restricted_as_its_tools(authority, tmp_path):
     async with secure(Parrot(), authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
-        await registry.add(ANA, "parrot", f"{base}/mcp", {})
+        await registry.add(ANA, "parrot", f"{base}/mcp", ())
         provider = await provider_of(registry)
         tools = {tool.name: tool.declared for tool in (await provider.list(fresh=True)).tools}
         await provider.close()
@@ -127,7 +127,7 @@ async def test_resources_and_prompts_of_a_users_server_are_as_restricted_as_its_
 @promise("connections:own-servers-bounds")
 async def test_white_space_around_a_header_is_no_part_of_it(tmp_path):
     async with kept(tmp_path) as (registry, _):
-        added = await registry.add(ANA, "crm", FAR, {"X-Key": "  a b\t"})
+        added = await registry.add(ANA, "crm", FAR, {"X-Key": "  a b\t"}.items())
         assert added.headers == {"X-Key": "a b"}
 
 
@@ -135,12 +135,12 @@ async def test_white_space_around_a_header_is_no_part_of_it(tmp_path):
 async def test_what_no_key_opens_any_more_is_asked_for_anew_and_stops_nothing_else(tmp_path):
     old, new = (Fernet.generate_key().decode() for _ in range(2))
     async with kept(tmp_path, keys=[old]) as (registry, store):
-        await registry.add(ANA, "lost", FAR, {"X-Key": PASSWORD})
+        await registry.add(ANA, "lost", FAR, {"X-Key": PASSWORD}.items())
         grant = Grant(issuer=FAR, resource=FAR, access_token=TOKEN, token_endpoint=FAR, client={})
         await store.connections.connect(ANA, "notes", grant, ends_at=None)
         await store.connections.keep_client("notes", FAR, FAR, {"client_id": "x"})
     async with kept(tmp_path, keys=[new, old]) as (registry, _):
-        await registry.add(ANA, "kept", FAR, {"X-Key": PASSWORD})
+        await registry.add(ANA, "kept", FAR, {"X-Key": PASSWORD}.items())
     async with kept(tmp_path, keys=[new]) as (registry, store):
         first, second = await registry.of_user(ANA)
         assert (first["name"], first["refused"], second["name"]) == ("kept", "", "lost")
@@ -148,7 +148,7 @@ async def test_what_no_key_opens_any_more_is_asked_for_anew_and_stops_nothing_el
         providers = await OwnProviders(registry).of(ANA)
         assert "add it again" in (await providers[second["provider"]].list(fresh=True)).reason
         assert await registry.remove(ANA, "lost") == second["provider"]
-        assert (await registry.add(ANA, "lost", FAR, {"X-Key": TOKEN})).headers == {"X-Key": TOKEN}
+        assert (await registry.add(ANA, "lost", FAR, {"X-Key": TOKEN}.items())).headers == {"X-Key": TOKEN}
         (connection,) = await store.connections.listed(ANA)
         assert (connection.state, connection.grant) == ("ended", None)
         assert await store.connections.client("notes", FAR, FAR) is None
@@ -189,7 +189,7 @@ async def test_of_more_servers_than_stay_open_none_is_closed_while_it_lists_its_
     monkeypatch.setattr("toolbox.own_servers.providers._MOST_OPEN", 1)
     async with secure(Parrot(), authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
         for user in (ANA, "bo@example.com"):
-            await registry.add(user, "parrot", f"{base}/mcp", {})
+            await registry.add(user, "parrot", f"{base}/mcp", ())
         providers = OwnProviders(registry)
         (first,) = (await providers.of(ANA)).values()
         listing = asyncio.create_task(first.list(fresh=True))

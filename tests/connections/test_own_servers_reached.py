@@ -74,7 +74,7 @@ async def tools_of(registry, user=ANA):
 @pytest.mark.parametrize("keys", [[], ["kA5rVbn4P8DqM3Z9s0Qh1uXJYtLw2eRfGiKo7cWvUTE="]])
 async def test_neither_address_nor_header_stands_in_the_database_as_it_is(tmp_path, keys):
     async with kept(tmp_path, keys=keys) as (registry, _):
-        added = await registry.add(ANA, "crm", f"https://mcp.example.org/{PATH_KEY}", {"X-Key": KEY})
+        added = await registry.add(ANA, "crm", f"https://mcp.example.org/{PATH_KEY}", {"X-Key": KEY}.items())
         assert (added.headers, added.host) == ({"X-Key": KEY}, "mcp.example.org")
         assert not [secret for secret in (KEY, PATH_KEY) if secret in repr(added) + json.dumps(added.told())]
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
@@ -119,6 +119,8 @@ async def test_an_operator_adds_lists_and_removes_servers_of_users_and_sees_no_s
     file.write_text('{"users_servers": {"hosts": ["*.example.org"]}}', encoding="utf-8")
     assert "own-crm-" in await command(*adding)
     assert "url: " in await command("servers", "add", "two", "https://10.0.0.7/", "--user", ANA, code=2)
+    twice = ("--header", "X-Key=a-first-value", "--header", "x-key=another-value")
+    assert "given twice" in await command("servers", "add", "two", FAR, *twice, "--user", ANA, code=2)
     assert "nobody" in await command("servers", "add", "two", FAR, "--user", "singleton", code=2)
     (listed,) = json.loads(await command("servers", "list", "--output", "json"))
     assert (listed["user"], listed["host"], listed["headers"]) == (ANA, "mcp.example.org", ["Authorization"])
@@ -160,8 +162,8 @@ async def test_what_a_server_of_a_user_says_of_itself_makes_no_tool_of_it_less_d
     async with crm(authority) as found:
         host, file = urlsplit(found.url).netloc, tmp_path / "toolbox.json"
         async with kept(tmp_path, host) as (registry, store):
-            added = await registry.add(ANA, "crm", found.url, {"X-Key": KEY})
-            await registry.add(BO, "crm", found.url, {"X-Key": "another key"})
+            added = await registry.add(ANA, "crm", found.url, {"X-Key": KEY}.items())
+            await registry.add(BO, "crm", found.url, {"X-Key": "another key"}.items())
             place = ConnectionPlace(store.connections, own_servers=store.own_servers)
             options = {"environment": {}, "home": tmp_path / "home", "connections": place}
 
@@ -185,7 +187,7 @@ async def test_what_a_server_of_a_user_says_of_itself_makes_no_tool_of_it_less_d
                 await registry.remove(ANA, "crm")
                 assert (await catalog(toolbox, ANA)).version != mine.version
 
-            await registry.add(ANA, "crm", found.url, {"X-Key": KEY})
+            await registry.add(ANA, "crm", found.url, {"X-Key": KEY}.items())
             file.write_text(json.dumps({"users_servers": {"hosts": ["mcp.example.org"]}}), encoding="utf-8")
             async with open_toolbox(file, **options) as toolbox:
                 refused = await catalog(toolbox, ANA)
@@ -284,7 +286,7 @@ async def a_server_whose_calls_are_checked_by_another_address(reach):
     """Before a write its address is tried, by what its name stands for."""
     names = Names(mcp=[["127.0.0.1"]])
     async with kept(reach.folder, "*", internet=names) as (registry, _):
-        (server,) = await registry.servers(ANA) or [await registry.add(ANA, "crm", FAR, {})]
+        (server,) = await registry.servers(ANA) or [await registry.add(ANA, "crm", FAR, ())]
         provider = await OwnProviders(registry).find(ANA, server.provider)
         with pytest.raises(ToolUnavailable, match="private"):
             await provider._inner._reachable()
@@ -294,7 +296,7 @@ async def a_server_whose_calls_are_checked_by_another_address(reach):
 @attack
 async def a_host_that_the_operator_allows_no_more(reach):
     async with kept(reach.folder, "*") as (registry, _):
-        added = await registry.add(ANA, "crm", FAR, {})
+        added = await registry.add(ANA, "crm", FAR, ())
     async with kept(reach.folder, "other.example.org") as (registry, _):
         provider = await OwnProviders(registry).find(ANA, added.provider)
         assert "not among the hosts" in (await provider.list()).reason
@@ -313,7 +315,7 @@ class Reach:
     async def __call__(self, url, internet, headers=None):
         near = [urlsplit(address).netloc for address in (self.found.url, self.other)]
         async with kept(self.folder, "*", *near, internet=internet) as (registry, _):
-            await registry.add(ANA, "crm", url, headers or {})
+            await registry.add(ANA, "crm", url, (headers or {}).items())
             return await tools_of(registry)
 
 

@@ -1,7 +1,7 @@
 """Add, list and remove the servers of users: what may be in them, and where they may be."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import structlog
@@ -42,10 +42,10 @@ class UserServerRegistry:
         self._store = store
         self._internet = internet
 
-    async def add(self, user_id: str, name: str, url: str, headers: Mapping[str, str]) -> OwnServer:
+    async def add(self, user_id: str, name: str, url: str, headers: Iterable[tuple[str, str]]) -> OwnServer:
         """Add a server; raises ArgumentsInvalid naming the field. Nothing is sent to it yet."""
         # White space around a value does not belong to it, and no request could be sent with it.
-        headers = {header: value.strip(" \t") for header, value in headers.items()}
+        given = [(header, value.strip(" \t")) for header, value in headers]
         if principal(user_id) in {NOBODY, SERVICE}:
             raise ArgumentsInvalid(f"user: {NOBODY} is nobody, and has no servers; name a person")
         if _NAME.fullmatch(name) is None:
@@ -55,11 +55,11 @@ class UserServerRegistry:
         fault = self.fault_of(url) if url else _NO_ADDRESS
         if fault:
             raise ArgumentsInvalid(f"url: {fault}")
-        if fault := _fault_in(headers):
+        if fault := _fault_in(given):
             raise ArgumentsInvalid(f"headers: {fault}")
         host = self.dialer(url).require(url)[1]
         added: OwnServer | None = await self._store.added(
-            user_id, name, host=host, url=url, headers=headers, most=self.rules.most
+            user_id, name, host=host, url=url, headers=dict(given), most=self.rules.most
         )
         if added is None:
             known = await self._store.listed(user_id)
@@ -114,13 +114,13 @@ class UserServerRegistry:
         return Dialer([url] if near else [], self._internet, tells=False)
 
 
-def _fault_in(headers: Mapping[str, str]) -> str:
+def _fault_in(headers: Sequence[tuple[str, str]]) -> str:
     """Return why headers cannot be sent, without any of their values."""
     if len(headers) > _MOST_HEADERS:
         return f"{len(headers)} are too many; send {_MOST_HEADERS} at most"
-    if len({name.lower() for name in headers}) < len(headers):
+    if len({name.lower() for name, _ in headers}) < len(headers):
         return "one of them is given twice; give each once"
-    for name, value in headers.items():
+    for name, value in headers:
         shown = one_line(name, 60)
         if _HEADER.fullmatch(name) is None:
             return f"{shown!r} is not the name of a header, such as Authorization, of 100 bytes at most"

@@ -38,7 +38,7 @@ async def add_server(
     if wrong := [name for name, sign, _ in given if not sign]:
         raise SettingsInvalid(f"--header: {one_line(wrong[0], 40)!r} is not NAME=VALUE; write it so")
     variables = Variables(settings.environment)
-    headers = {key.strip(): variables.resolve(value, f"--header {one_line(key, 40)}") for key, _, value in given}
+    headers = [(key.strip(), variables.resolve(value, f"--header {one_line(key, 40)}")) for key, _, value in given]
     async with open_store(settings) as store:
         registry = open_own_servers(settings, store)
         if registry is None:
