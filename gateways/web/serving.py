@@ -36,8 +36,9 @@ def open_page(
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
     seals = open_seals(settings)
     identity = open_identity(settings, seals, host)
-    doors: Any = {"sign_ins": sign_ins, "own_servers": own_servers}
-    return PageRoutes(settings, backstay, store, policy, identity=identity, seals=seals, **doors)
+    return PageRoutes(
+        settings, backstay, store, policy, identity=identity, seals=seals, sign_ins=sign_ins, own_servers=own_servers
+    )
 
 
 async def serve(

@@ -1,6 +1,6 @@
 """The commands `web` and `web link`: serve the page of approvals, and let one person in."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -40,8 +40,8 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
         slack_beside(settings, store, backstay) as more,
         open_sign_ins(settings, store) as sign_ins,
     ):
-        doors: Any = {"sign_ins": sign_ins, "own_servers": open_own_servers(settings, store)}
-        page = open_page(settings, store, backstay, policy, host, **doors)
+        own_servers = open_own_servers(settings, store)
+        page = open_page(settings, store, backstay, policy, host, sign_ins=sign_ins, own_servers=own_servers)
         configure_logs(Redactor(settings.secrets()))
         if settings.approver_key is None:
             terminal.say("BACKSTAY_APPROVER_KEY is not set, so decisions are recorded as unverified", "yellow")
