@@ -51,6 +51,7 @@ class DaemonPaths(NamedTuple):
         except (ValueError, RecursionError) as error:
             raise PlaceInvalid(f"{self.toolbox}: no valid JSON: {error}") from None
         named = found.get("plugins") if isinstance(found, dict) else None
+        named = named.get("folder") if isinstance(named, dict) else named
         return named if isinstance(named, str) and named else None
 
 

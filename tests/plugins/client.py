@@ -8,6 +8,8 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.engine import share_images
+
 HOUSE = Path(__file__).resolve().parents[2]
 ENTRY = HOUSE / "gateways/plugins_stdio.py"
 PLUGINS = Path(__file__).parent / "plugins"
@@ -79,6 +81,7 @@ async def daemon(folder, *flags, entry=ENTRY, cwd=None, **variables):
     known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
     known |= {"XDG_STATE_HOME": str(folder / "state")}
     known = {name: value for name, value in (known | variables).items() if value is not None}
+    share_images(Path(known.get("BACKSTAY_HOME", folder / ".backstay")))
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(entry),

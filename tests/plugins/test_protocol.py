@@ -343,7 +343,7 @@ async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_
 
 @promise("plugins:found")
 async def test_plugins_are_asked_beside_each_other_so_that_none_waits_for_one_that_hangs(tmp_path):
-    lay_out(tmp_path)
+    lay_out(tmp_path, **{name: {"jail": False} for name in ("first", "second")})
     imported = tmp_path / "imported"
     plugins = {
         "first": f"while not Path({str(imported)!r}).exists(): time.sleep(0.02)",

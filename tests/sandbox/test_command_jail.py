@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -51,6 +52,86 @@ print(json.dumps({
 
 async def intent():
     """Stand for a committed intent."""
+
+
+ATTEMPTS = """
+import argparse, json, os, socket, sys, time
+from pathlib import Path
+import pydantic  # a package of the worker's interpreter
+
+def attempt(action):
+    try:
+        return repr(action())
+    except BaseException as error:
+        return type(error).__name__
+
+found = {
+    "folder": attempt(lambda: open("beside.txt").read()),
+    "write": attempt(lambda: open("new.txt", "w")),
+    "package": attempt(lambda: open(Path(pydantic.__file__).with_name("new.txt"), "w")),
+    "scratch": attempt(lambda: open("/tmp/new.txt", "w").write("x")),
+    "internet": attempt(lambda: socket.create_connection(("127.0.0.1", 1), timeout=1)),
+    "top": sorted(set(os.listdir("/")) & {"proc", "sys", "var", "home", "run"}),
+    "etc": sorted(os.listdir("/etc")),
+    "kill": attempt(lambda: os.kill(PARENT, 0)),
+    "interpreter": sys.executable,
+    "environment": sorted(os.environ),
+}
+parser = argparse.ArgumentParser(description="found: " + json.dumps(found))
+parser.parse_args()
+print(json.dumps({"internet": attempt(lambda: socket.socket() and 1), "write": attempt(lambda: Path("ran").touch())}))
+"""
+
+
+@asynccontextmanager
+async def described(folder: Path, **entry):
+    """Open a toolbox with a plugin whose code before the parsing tries to reach what it must not."""
+    plugin = folder / "plugins/look"
+    plugin.mkdir(parents=True)
+    (plugin / "cli.py").write_text(f"PARENT = {os.getpid()}\n{ATTEMPTS}", encoding="utf-8")
+    (plugin / "beside.txt").write_text("beside", encoding="utf-8")
+    configuration = {"plugins": "plugins", "providers": {"look": {"env": {"KEY": "${KEY}"}, **entry}}}
+    (folder / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
+    jail = CommandJail(nsjail=None, home=ROOT / "build/sandbox", image="python")
+    environment = {"PATH": os.defpath, "KEY": "the key of the plugin", "OTHER": "the worker's own"}
+    async with open_toolbox(
+        folder / "toolbox.json", environment=environment, home=folder / "home", confinement=jail
+    ) as toolbox:
+        yield toolbox
+
+
+@promise("plugins:help-jail")
+async def test_what_a_plugin_does_before_it_parses_reaches_nothing_though_its_calls_run_as_the_worker(reachable):
+    async with described(reachable) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert catalog.unavailable == {}
+        said = catalog.definitions["look.run"].description
+        called = (await call(toolbox)).data
+    found = json.loads(said.partition("found: ")[2])
+    etc, environment = found.pop("etc"), found.pop("environment")
+    assert found == {
+        "folder": "'beside'",
+        "write": "OSError",
+        "package": "OSError",
+        "scratch": "1",
+        "internet": "PermissionError",
+        "top": [],
+        "kill": "ProcessLookupError",
+        "interpreter": sys.executable,
+    }
+    assert set(etc) <= {"alternatives", "ld.so.cache"}
+    assert set(environment) - {"LC_CTYPE"} == {"HOME", "KEY", "LC_ALL", "PATH", "TZ"}
+    assert called == {"internet": "1", "write": "None"}
+    assert (reachable / "plugins/look/ran").exists()
+
+
+@promise("plugins:help-jail")
+async def test_a_plugin_whose_own_jail_is_false_is_described_as_it_runs(reachable):
+    async with described(reachable, jail=False) as toolbox:
+        said = (await toolbox.catalog("anyone")).definitions["look.run"].description
+    found = json.loads(said.partition("found: ")[2])
+    assert found["internet"] == "ConnectionRefusedError"
+    assert (reachable / "plugins/look/new.txt").exists()
 
 
 @asynccontextmanager

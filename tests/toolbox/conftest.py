@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from sandbox.isolation.command_jail import CommandJail
+from tests.engine import ROOT
 from toolbox.toolbox import open_toolbox
 
 SERVERS = Path(__file__).parent / "servers"
@@ -23,13 +25,14 @@ def servers():
 @pytest.fixture(scope="session")
 def opened():
     """Open a toolbox from a configuration written into a folder."""
+    jail = CommandJail(nsjail=None, home=ROOT / "build/sandbox", image="python")
 
     @asynccontextmanager
-    async def open_in(folder, configuration, **environment):
+    async def open_in(folder, configuration, confinement=jail, **environment):
         file = folder / "toolbox.json"
         file.write_text(json.dumps(configuration), encoding="utf-8")
         variables = {"PATH": os.defpath, **environment}
-        async with open_toolbox(file, environment=variables, home=folder / "home") as toolbox:
+        async with open_toolbox(file, environment=variables, home=folder / "home", confinement=confinement) as toolbox:
             yield toolbox
 
     return open_in

@@ -26,9 +26,10 @@ def plugged(opened, tmp_path):
 
     def open_with(*names, **configuration):
         environment = configuration.pop("environment", {})
+        jail = {name: configuration.pop(name) for name in ("confinement",) if name in configuration}
         for name in names:
             shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name, dirs_exist_ok=True)
-        return opened(tmp_path, {"plugins": "plugins/", **configuration}, **environment)
+        return opened(tmp_path, {"plugins": "plugins/", **configuration}, **jail, **environment)
 
     return open_with
 
@@ -240,8 +241,10 @@ async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(p
 async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_alone(plugged, tmp_path):
     async with plugged("broken", "words") as toolbox:
         catalog = await toolbox.catalog("anyone")
+        missing = "cli.py cannot be loaded: ModuleNotFoundError: No module named 'a_module_that_is_nowhere' "
         assert catalog.unavailable == {
-            "broken": "cli.py cannot be loaded: ModuleNotFoundError: No module named 'a_module_that_is_nowhere'"
+            "broken": f"{missing}(its parser is read in a jail, with its folder read-only and no network, "
+            "unless `jail` is false)"
         }
         assert list(catalog.definitions) == ["words.run"]
         (tmp_path / "plugins/broken/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")
@@ -363,11 +366,23 @@ async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_p
 
 
 @promise("plugins:jail")
-async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged):
-    async with plugged("words", providers={"words": {"jail": True}}) as toolbox:
+@pytest.mark.parametrize("jail", [True, None])
+async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged, jail):
+    async with plugged("words", providers={"words": {"jail": jail}}, confinement=None) as toolbox:
         catalog = await toolbox.catalog("anyone")
-        assert "must run in a jail" in catalog.unavailable["words"]
+        assert "this machine has none" in catalog.unavailable["words"]
         assert catalog.definitions == {}
+
+
+@promise("plugins:help-jail")
+@pytest.mark.parametrize(
+    ("folder", "entry"),
+    [("plugins", False), ({"folder": "plugins", "jail": False}, None), ({"folder": "plugins", "jail": True}, False)],
+)
+async def test_an_operator_lets_a_plugin_or_all_of_them_run_without_any_jail(plugged, folder, entry):
+    providers = {"words": {"jail": entry}}
+    async with plugged("words", plugins=folder, providers=providers, confinement=None) as toolbox:
+        assert (await call(toolbox, "words.run", {"args": ["a"]})).data == ["a"]
 
 
 @promise("plugins:users")

@@ -235,8 +235,8 @@ class ProviderEntry(Strict):
     """For a plugin: what it finds in its environment."""
     jobs: JobGrant | None = None
     """For a plugin: which jobs of the daemon run without asking."""
-    jail: bool = False
-    """For a plugin: whether it runs in a jail, with its folder read-only and no network."""
+    jail: bool | None = None
+    """For a plugin: whether it runs in a jail, with its folder read-only and no network; None: its `--help` alone."""
     uid: None = None
     """Accepted only as null until servers can run under another user."""
 
@@ -267,12 +267,20 @@ class UserEntry(Strict):
     providers: list[str] = Field(default_factory=list)
 
 
+class PluginsEntry(Strict):
+    """Name the folder of the plugins, and what holds for those that do not say so themselves."""
+
+    folder: str = Field(min_length=1)
+    jail: bool | None = None
+    """Whether they run in jails; None: their `--help` alone."""
+
+
 class Configuration(Strict):
     """Hold a whole toolbox.json."""
 
     servers: dict[ProviderName, ServerEntry] = Field(default_factory=dict, alias="mcpServers")
     providers: dict[str, ProviderEntry] = Field(default_factory=dict)
-    plugins: str | None = None
+    plugins: str | PluginsEntry | None = None
     """The folder of the plugins: each folder in it that holds a cli.py is a provider of that name."""
     python: dict[ProviderName, PythonEntry] = Field(default_factory=dict)
     """Providers whose tools are Python functions; `actions` is another name of it."""
@@ -320,9 +328,17 @@ class Configuration(Strict):
         """Return the settings of a provider, or the defaults."""
         return self.providers.get(provider) or ProviderEntry()
 
+    def plugin(self, name: str) -> ProviderEntry:
+        """Return the settings of a plugin; what it does not say about its jail, its folder's entry does."""
+        entry = self.of(name)
+        if entry.jail is not None or not isinstance(self.plugins, PluginsEntry):
+            return entry
+        return entry.model_copy(update={"jail": self.plugins.jail})
+
     def plugin_folders(self, folder: Path) -> dict[str, Path]:
         """Return the plugins by name when toolbox.json lies in this folder: a folder that holds a cli.py is one."""
-        place = folder / self.plugins if self.plugins else None
+        named = self.plugins.folder if isinstance(self.plugins, PluginsEntry) else self.plugins
+        place = folder / named if named else None
         if place is None or not place.is_dir():
             return {}
         return {path.name: path for path in sorted(place.iterdir()) if (path / "cli.py").is_file()}

@@ -194,7 +194,7 @@ def load(path: Path, environment: Mapping[str, str], *, optional: bool = False) 
         for name, entry in configuration.servers.items()
     }
     providers = configuration.providers | {
-        name: _unless_unset(_resolve_plugin, configuration.of(name), variables, f"providers.{name}", unset)
+        name: _unless_unset(_resolve_plugin, configuration.plugin(name), variables, f"providers.{name}", unset)
         for name in plugins
     }
     python = {
@@ -293,7 +293,7 @@ def _check_providers(configuration: Configuration, plugins: Collection[str], eve
     for name, entry in configuration.providers.items():
         if name not in every and name not in BUILTIN:
             raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or module (known: {known})")
-        if entry.jail and entry.python is not None:
+        if entry.python is not None and configuration.plugin(name).jail:
             raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
         strange = entry.model_fields_set & {"python", "env", "jail", "jobs"}
         if name not in plugins and strange:

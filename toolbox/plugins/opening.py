@@ -59,13 +59,15 @@ def plugin_provider(
     redactor: Redactor,
 ) -> PluginProvider:
     """Return the provider of one plugin."""
+    confinement = jail or NoJail()
     plugin = Plugin(
         folder=folder,
         runner=Runner(environment=environment),
         python=entry.python or "python",
         environment=entry.env,
         parallel=entry.parallel,
-        confinement=(jail or NoJail()) if entry.jail else None,
+        confinement=confinement if entry.jail else None,
+        describing=confinement if entry.jail is None else None,
     )
     return PluginProvider(name, plugin, redactor)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from backstay.errors import ArgumentsInvalid, ToolUnavailable
+from backstay.errors import ArgumentsInvalid, BackstayError, ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.configuration.load import is_path
@@ -31,6 +31,7 @@ _ANY_ARGUMENTS = {
 }
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
+_JAILED = "its parser is read in a jail, with its folder read-only and no network, unless `jail` is false"
 _WORD_BYTES = 120_000
 """A little less than the longest word that Linux accepts."""
 
@@ -198,9 +199,12 @@ def _written(argument: Argument, value: Any) -> str:
 class Confinement(Protocol):
     """Run Python programs in jails."""
 
-    def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Awaitable[Sequence[str]]:
+    def confine(
+        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
+    ) -> Awaitable[Sequence[str]]:
         """Return the command that runs a jailed interpreter with these words, in this folder, with these variables.
 
+        `python`: one of this machine; None is the one for jails.
         The folder is read-only and there is no network. Raises IsolationUnavailable with cause and fix.
         """
         ...
@@ -209,7 +213,9 @@ class Confinement(Protocol):
 class NoJail:
     """Take the place of jails on a machine that has none."""
 
-    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
+    async def confine(
+        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
+    ) -> Sequence[str]:
         """Raise ToolUnavailable."""
         raise ToolUnavailable("it must run in a jail, and this machine has none; see `jail` of the plugin")
 
@@ -242,6 +248,8 @@ class Plugin:
     """Whether several of its calls may run at the same time."""
     confinement: Confinement | None = field(default=None, repr=False)
     """The jails it runs in, with their own interpreter; None runs it like the worker itself."""
+    describing: Confinement | None = field(default=None, repr=False)
+    """The jails in which its parser is read where its calls run in none; None reads it as its calls run."""
 
     async def describe(self) -> tuple[PluginTool, ...]:
         """Return its tools, taken from its parser, or from its help text if it makes no parser.
@@ -250,7 +258,7 @@ class Plugin:
         """
         mark = secrets.token_hex(16)
         try:
-            result = await self.run(("-c", _dump_parser(), _CLI, mark), timeout_s=_DESCRIBE_S)
+            result = await self._dump(mark)
         except TimeoutError:
             raise ToolUnavailable(
                 f"{_CLI} made no parser within {_DESCRIBE_S:g} s; move slow work behind parse_args()"
@@ -264,7 +272,8 @@ class Plugin:
         said = self._hidden(result.stdout).strip()
         if result.exit_code == 0 and said:
             return (PluginTool("run", said, _ANY_ARGUMENTS),)
-        raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}")
+        where = "" if self.describing is None else f" ({_JAILED})"
+        raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}{where}")
 
     async def run(
         self,
@@ -283,6 +292,21 @@ class Plugin:
             environment=environment,
             limited=self.confinement is None,  # a jail has limits of its own
             inherited=inherited,
+        )
+
+    async def _dump(self, mark: str) -> ExecutionResult:
+        words = ("-c", _dump_parser(), _CLI, mark)
+        if self.describing is None:
+            return await self.run(words, timeout_s=_DESCRIBE_S)
+        python = self.runner.check((self.python,), folder=self.folder, environment=self.environment)
+        try:
+            command = await self.describing.confine(
+                words, folder=self.folder, variables=sorted(self.environment), python=Path(python)
+            )
+        except BackstayError as error:
+            raise ToolUnavailable(f"{error} ({_JAILED})") from None
+        return await self.runner.run(
+            command, folder=self.folder, timeout_s=_DESCRIBE_S, environment=self.environment, limited=False
         )
 
     async def check(self) -> None:
