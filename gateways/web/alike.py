@@ -70,7 +70,7 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
             rows=rows,
             shown=RequestView.of(first),
             missing=unseen(first),
-            hindrance=hindrance(first, visitor.by, signs=page.key is not None),
+            hindrance=hindrance(first, visitor.by, signs=page.key is not None, services=page.settings.may_act_for),
             picks=[_ticked(row) for row in rows],
             nonce=secrets.token_hex(16),
             now=time.time(),

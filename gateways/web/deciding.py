@@ -33,7 +33,15 @@ async def decided(
     """
     once, run = ("page", nonce) if nonce else (), page.backstay.run(known.workflow_id)
     answer = await decide(
-        run, known, said, by=visitor.by, shown=shown, once=once, hidden=hidden, instead="open the request again"
+        run,
+        known,
+        said,
+        by=visitor.by,
+        shown=shown,
+        once=once,
+        hidden=hidden,
+        instead="open the request again",
+        services=page.settings.may_act_for,
     )
     if answer.get("state") == "recorded":
         # The vote counts whether or not the store hears of it now.

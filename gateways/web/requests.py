@@ -161,7 +161,7 @@ class RequestPages:
             missing=missing,
             opened=opened,
             asked=asked_for,
-            hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
+            hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None, services=page.settings.may_act_for),
             reminded=reminders(known.row),
             others=await self._others(known, visitor),
             beside=await self._beside(known),

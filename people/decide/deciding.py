@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
@@ -15,7 +15,7 @@ from backstay.errors import DecisionRefused
 from backstay.policies.accepted import AcceptedLine, remembered_words
 from backstay.policies.learning.alike import Alike
 from backstay.shown import message_line, one_line
-from people.decide.looking import KnownRequest, require_same
+from people.decide.looking import KnownRequest, require_same, service_words
 from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm, decision_of
 from people.requests.key import RequestKey
@@ -32,15 +32,18 @@ async def decide(
     instead: str = "open it on the page",
     once: Sequence[Any] = (),
     by_name: bool = False,
+    services: Collection[str] = (),
 ) -> dict[str, Any]:
     """Decide a request in a person's name; the run signs where its handle has the key of approvers.
 
     `said`: what the person entered, or fields of an Approval as a program sends them. `hidden`: what they were not
     shown of the request, in words, and `instead` what shows them all of it. `once`: what was done at a door, and does
     nothing again: the door, and what is its own. `by_name`: they named the request; only `shown` says what they saw.
+    `services`: who acts for others, and so answers questions but decides nothing else.
     Raises Stale, DecisionRefused, DecisionInvalid, EntryRefused or NotVerified.
     """
     require_same(known, shown)
+    _require_person(known, by, services)
     bound = _bound(known, shown)
     said = decision_of(DecisionForm.of(known.request), said) if isinstance(said, FormEntry) else said
     if said.get("request_id", known.request_id) != known.request_id:
@@ -58,6 +61,11 @@ async def decide(
             "terminal with backstay attach"
         )
     return await run.decide(await _proven(run, approval, bound))
+
+
+def _require_person(known: KnownRequest, by: str, services: Collection[str]) -> None:
+    if known.request is not None and (refused := service_words(known.request, by, services)):
+        raise DecisionRefused(f"by: {refused}")
 
 
 async def _proven(run: Run, approval: Approval, bound: ShownRequest) -> Approval:

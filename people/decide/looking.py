@@ -205,11 +205,20 @@ async def asked_again(run: Run) -> str:
     return ""
 
 
-def hindrance(request: ApprovalRequest, by: str, *, signs: bool) -> str:
+def service_words(request: ApprovalRequest, by: str, services: Collection[str]) -> str:
+    """Return why a service does not decide a request; empty for persons, and for questions, which anybody answers."""
+    if by not in services or request.kind in {RequestKind.QUESTION, RequestKind.ELICITATION}:
+        return ""
+    return f"{one_line(by, 80)} is a service that acts for others (BACKSTAY_MAY_ACT_FOR); only a person may decide this"
+
+
+def hindrance(request: ApprovalRequest, by: str, *, signs: bool, services: Collection[str] = ()) -> str:
     """Return why a person cannot decide a request, as far as a door can know; empty when nothing speaks against it.
 
     The run itself decides; this only spares people buttons that it would refuse.
     """
+    if refused := service_words(request, by, services):
+        return f"{refused}."
     named = request.deciders
     if named and by not in named:
         return f"Only these people may decide this: {', '.join(sorted(named))}."

@@ -16,7 +16,7 @@ from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, listed, served_page
 
-ANA, BO = "ana@example.com", "bo@example.com"
+ANA, BO, DESK = "ana@example.com", "bo@example.com", "desk@example.com"
 MAIL = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
 
 
@@ -24,7 +24,7 @@ MAIL = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "
 async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         scripts = Scripts()
-        given = behind_a_proxy(web_starters=(ANA,))
+        given = behind_a_proxy(web_starters=(ANA, DESK), may_act_for=(DESK,))
         running = await stack.enter_async_context(engine(temporal, tmp_path_factory.mktemp("api"), scripts, **given))
         served = await stack.enter_async_context(served_page(running))
         ana = await stack.enter_async_context(served.person(ANA, **bearer_of(served, ANA)))
@@ -91,6 +91,49 @@ async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
         422,
         "ArgumentsInvalid",
     )
+
+
+@promise("page:api-persons-decide")
+async def test_a_service_that_acts_for_others_starts_runs_and_answers_questions_but_approves_nothing(shared):
+    _, scripts, served, ana = shared
+    asked = Reply(calls=[("ask_person", {"question": "Which city?"})])
+    task = {**scripts.task(asked, MAIL), "user_id": DESK}
+    async with served.person("DESK@example.com", **bearer_of(served, DESK)) as desk:
+        run = (await desk.post("/api/runs", json={"task": task})).json()["workflow_id"]
+
+        async def request(kind):
+            async with asyncio.timeout(60):
+                while True:
+                    rows = (await desk.get("/api/requests")).json()["requests"]
+                    found = [each["request"] for each in rows if each["workflow_id"] == run]
+                    if found and found[0]["kind"] == kind:
+                        return found[0]
+                    await asyncio.sleep(0.1)
+
+        def said(shown, **more):
+            return {"f": shown["run_id"], "d": shown["digest"], **more}
+
+        question = await request("question")
+        answered = await desk.post(
+            f"/api/requests/{run}/{question['id']}/decide", json=said(question, verdict="answer", answer="Oslo")
+        )
+        assert answered.status_code == 200, answered.text
+        call = await request("call")
+        place = f"/requests/{run}/{call['id']}"
+        for verdict in ("approve", "reject", "reject_stop"):
+            refused = await desk.post(f"/api{place}/decide", json=said(call, verdict=verdict))
+            assert fits("post", "/requests/{workflow_id}/{request_id}/decide", refused)["error"] == {
+                "type": "DecisionRefused",
+                "message": f"by: {DESK} is a service that acts for others (BACKSTAY_MAY_ACT_FOR); "
+                "only a person may decide this",
+            }
+        page = (await desk.get(place, headers={"Accept": "text/html"})).text
+        assert "is a service that acts for others" in page
+        assert 'value="approve"' not in page
+    decided = await ana.post(f"/api{place}/decide", json=said(call, verdict="approve"))
+    assert decided.status_code == 200, decided.text
+    result = (await ana.get(f"/api/runs/{run}/result", params={"wait": 60})).json()
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
 
 
 @promise("page:api-described")
