@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from filelock import FileLock
@@ -54,11 +55,14 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
         yield name, words.strip()
 
 
-def built(dockerfile: Path = DOCKERFILE) -> Stage:
-    """Return the last stage, after running all steps that changed since they were run last."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with FileLock(BUILD / "lock"):
-        builder = Builder()
+def built(dockerfile: Path = DOCKERFILE, place: Path = BUILD, house: Path = HOUSE) -> Stage:
+    """Return the last stage, after running all steps that changed since they were run last.
+
+    `place`: where its layers are kept. `house`: the folder that files are copied from.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    with FileLock(place / "lock"):
+        builder = Builder(place / "layers", house)
         for name, words in instructions(dockerfile.read_text(encoding="utf-8")):
             builder.follow(name, words)
         builder.sweep()
@@ -69,7 +73,8 @@ def built(dockerfile: Path = DOCKERFILE) -> Stage:
 class Builder:
     """Follow a Dockerfile."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Path, house: Path) -> None:
+        self.kept, self.house = kept, house
         self.stage: Stage | None = None
         self.stages: dict[str, Stage] = {}
         self.arguments: dict[str, str] = {}
@@ -112,7 +117,7 @@ class Builder:
         if name == "ENV":
             for pair in shlex.split(words):
                 key, _, value = pair.partition("=")
-                self.stage.environment[key] = value
+                self.stage.environment[key] = Template(value).safe_substitute(self.stage.environment)
         elif name == "WORKDIR":
             self.stage.folder = words
             self._layer(f"WORKDIR {words}", self._folder, words)
@@ -156,7 +161,7 @@ class Builder:
             other = self.stages[source]
             self._layer(f"COPY {words} {other.key}", self._copy_from, other, sources[0], target)
             return
-        files = {Path(name): path for each in sources for name, path in context(each)}
+        files = {Path(name): path for each in sources for name, path in context(each, self.house)}
         digest = hashlib.sha256()
         for name, path in sorted(files.items()):
             digest.update(f"{name}\0{path.stat().st_mode:o}\0".encode() + path.read_bytes())
@@ -172,12 +177,13 @@ class Builder:
     def _copy_files(self, upper: Path, files: Mapping[Path, Path], sources: Sequence[str], target: str) -> None:
         assert self.stage is not None
         place = upper / Path(self.stage.folder, target).as_posix().lstrip("/")
+        named = len(sources) == 1 and Path(sources[0]) in files and not target.endswith(("/", "."))
         for name, path in files.items():
             # A file that is named goes into the folder by its last name; of a folder, the content goes there.
             inside = next(
                 (name.relative_to(each) for each in sources if name.is_relative_to(each) and name != Path(each)), None
             )
-            to = place / (inside or name.name)
+            to = place if named else place / (inside or name.name)
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, to)
             to.chmod(path.stat().st_mode & 0o755)
@@ -185,7 +191,7 @@ class Builder:
     def _layer(self, what: str, make: Any, *details: Any) -> None:
         assert self.stage is not None
         self.stage.key = hashlib.sha256(f"{self.stage.key}\0{what}".encode()).hexdigest()
-        place = BUILD / "layers" / self.stage.key[:16]
+        place = self.kept / self.stage.key[:16]
         if not place.exists():
             making = place.with_suffix(".making")
             shutil.rmtree(making, ignore_errors=True)
@@ -198,18 +204,19 @@ class Builder:
 
     def sweep(self) -> None:
         """Remove what this Dockerfile no longer has."""
-        for place in (BUILD / "layers").iterdir():
+        for place in self.kept.iterdir():
             if place not in self.used:
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def context(source: str) -> Iterator[tuple[str, Path]]:
-    """Yield the files of this checkout that a COPY takes, as .dockerignore leaves them."""
-    lines = (HOUSE / ".dockerignore").read_text(encoding="utf-8").splitlines()
+def context(source: str, house: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder that a COPY takes, as its .dockerignore leaves them."""
+    ignore = house / ".dockerignore"
+    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
     patterns = [line for line in lines if line and not line.startswith("#")]
-    place = HOUSE / source
+    place = house / source
     found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
-    taken = [(path.relative_to(HOUSE).as_posix(), path) for path in found]
+    taken = [(path.relative_to(house).as_posix(), path) for path in found]
     kept = [(name, path) for name, path in taken if not ignored(name, patterns)]
     assert kept, f"{source}: .dockerignore leaves nothing of it"
     yield from kept
