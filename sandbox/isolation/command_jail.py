@@ -1,10 +1,14 @@
-"""Run Python programs of a folder in jails: the folder is read-only, and there is no network."""
+"""Run Python programs of a folder in jails: they cannot change the folder, and there is no network."""
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shutil
+import stat
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from backstay.errors import IsolationUnavailable
 from sandbox.images.host_python import host_root
@@ -16,13 +20,8 @@ from sandbox.isolation.self_test import run_self_test
 from sandbox.isolation.way import can_open_ways
 
 _PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    nsjail: Nsjail
-    image: Image
-    cgroups: Cgroups
+_MOST_COPIED = 2000
+_MOST_COPIED_BYTES = 32 << 20
 
 
 class CommandJail:
@@ -32,51 +31,95 @@ class CommandJail:
         self._nsjail = nsjail
         self._home = home.absolute()
         self._image: ImageKind = image
-        self._parts: _Parts | None = None
+        self._tested_profile: JailProfile | None = None
         self._testing = asyncio.Lock()
 
-    async def confine(
-        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
-    ) -> Sequence[str]:
-        """Return the command that runs an interpreter with these words, in a jail, in this folder.
+    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
+        """Return the command that runs the image's interpreter with these words, in a jail, in this folder.
 
-        `python`: an interpreter of this machine, which then has its own packages; None is the one of the image.
         The jail gets the named variables from the environment of whoever starts the command, and no others.
         Raises IsolationUnavailable, and ImageMissing when there is no image.
         """
+        profile = replace(await self._profile(), workspace=await asyncio.to_thread(_reachable, folder))
+        return await asyncio.to_thread(_command, profile, self._home / "jails", (*_PYTHON, *words), tuple(variables))
+
+    @asynccontextmanager
+    async def try_out(
+        self, words: Sequence[str], *, python: Path, folder: Path, variables: Iterable[str]
+    ) -> AsyncGenerator[Sequence[str]]:
+        """Yield the command that runs an interpreter of this machine in a jail, in a copy of the folder.
+
+        The interpreter has its own packages, and what it writes is gone afterwards. A folder that is too large to be
+        copied is read-only. Variables and errors are those of `confine`.
+        """
+        profile = replace(await self._profile(), root=await asyncio.to_thread(host_root, python))
+        with TemporaryDirectory(prefix="backstay-try-", ignore_cleanup_errors=True) as place:
+            copied = await asyncio.to_thread(_copied, folder, Path(place), profile)
+            workspace = copied or await asyncio.to_thread(_reachable, folder)
+            profile = replace(profile, workspace=workspace, writable=copied is not None)
+            command = (str(python), "-B", *words)
+            yield await asyncio.to_thread(_command, profile, Path(place), command, tuple(variables))
+
+    async def _profile(self) -> JailProfile:
         async with self._testing:
-            if self._parts is None:
-                self._parts = await self._tested()
-        return await asyncio.to_thread(self._command, self._parts, words, folder, tuple(variables), python)
+            if self._tested_profile is None:
+                self._tested_profile = await self._tested()
+        return self._tested_profile
 
-    async def _tested(self) -> _Parts:
-        parts = await asyncio.to_thread(self._find)
-        result = await run_self_test(parts.nsjail, parts.image, self._home / "jails", cgroups=parts.cgroups)
+    async def _tested(self) -> JailProfile:
+        nsjail, image, cgroups = await asyncio.to_thread(self._find)
+        result = await run_self_test(nsjail, image, self._home / "jails", cgroups=cgroups)
         result.require_isolation()
-        return parts
+        return JailProfile(nsjail, image, kind="shell", outside_uid=outside_uid(), cgroups=cgroups)
 
-    def _find(self) -> _Parts:
+    def _find(self) -> tuple[Nsjail, Image, Cgroups]:
         nsjail = Nsjail.find(None if self._nsjail is None else str(self._nsjail))
-        return _Parts(nsjail, build_image(self._image, self._home / "images"), find_cgroups())
+        return nsjail, build_image(self._image, self._home / "images"), find_cgroups()
 
-    def _command(
-        self, parts: _Parts, words: Sequence[str], folder: Path, variables: Sequence[str], python: Path | None
-    ) -> Sequence[str]:
-        folder, uid = folder.resolve(), outside_uid()
-        _check_reachable(folder, uid)
-        profile = JailProfile(
-            parts.nsjail,
-            parts.image,
-            kind="shell",
-            outside_uid=uid,
-            cgroups=parts.cgroups,
-            workspace=folder,
-            root=None if python is None else host_root(python),
-        )
-        # Pass names only and let nsjail fill in the values: every user can read a command line.
-        named = [part for name in variables for part in ("--env", name)]
-        interpreter = _PYTHON if python is None else (str(python), "-B")
-        return (*profile.start(self._home / "jails", *named), "--", *interpreter, *words)
+
+def _command(profile: JailProfile, kept: Path, words: Sequence[str], variables: Sequence[str]) -> Sequence[str]:
+    """Return the command line of a jail whose configuration is kept in a folder."""
+    # Pass names only and let nsjail fill in the values: every user can read a command line.
+    named = [part for name in variables for part in ("--env", name)]
+    return (*profile.start(kept, *named), "--", *words)
+
+
+def _copied(folder: Path, place: Path, profile: JailProfile) -> Path | None:
+    """Copy a folder into a place for the jail's user; return where, or None for one that is too large."""
+    found, size = 0, 0
+    for root, folders, files in os.walk(folder):
+        found += len(folders) + len(files)
+        size += sum(Path(root, name).lstat().st_size for name in files)
+        if found > _MOST_COPIED or size > _MOST_COPIED_BYTES:
+            return None
+    copied = place / "folder"
+    shutil.copytree(folder, copied, symlinks=True, ignore=_special, copy_function=_copy)
+    if os.geteuid() == 0:
+        for path in (copied, *copied.rglob("*")):
+            os.chown(path, profile.outside_uid, profile.gid, follow_symlinks=False)
+    # Nobody else sees the copy of what may lie in a closed folder.
+    copied.chmod(0o700)
+    place.chmod(0o711)
+    return copied
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file; one that the worker may not read is left out."""
+    with suppress(PermissionError):
+        shutil.copy2(source, target)
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """Return what is neither file, folder nor link, such as a pipe, whose copy would wait for ever."""
+    kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
+    return [name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)]
+
+
+def _reachable(folder: Path) -> Path:
+    """Return the folder; raises IsolationUnavailable if the jail's user cannot read it."""
+    folder = folder.resolve()
+    _check_reachable(folder, outside_uid())
+    return folder
 
 
 def _check_reachable(folder: Path, uid: int) -> None:

@@ -67,7 +67,7 @@ def attempt(action):
 
 found = {
     "folder": attempt(lambda: open("beside.txt").read()),
-    "write": attempt(lambda: open("new.txt", "w")),
+    "write": attempt(lambda: Path("new.txt").write_text("x") and "written"),
     "package": attempt(lambda: open(Path(pydantic.__file__).with_name("new.txt"), "w")),
     "scratch": attempt(lambda: open("/tmp/new.txt", "w").write("x")),
     "internet": attempt(lambda: socket.create_connection(("127.0.0.1", 1), timeout=1)),
@@ -106,12 +106,13 @@ async def test_what_a_plugin_does_before_it_parses_reaches_nothing_though_its_ca
         catalog = await toolbox.catalog("anyone")
         assert catalog.unavailable == {}
         said = catalog.definitions["look.run"].description
+        assert {path.name for path in (reachable / "plugins/look").iterdir()} == {"beside.txt", "cli.py"}
         called = (await call(toolbox)).data
     found = json.loads(said.partition("found: ")[2])
     etc, environment = found.pop("etc"), found.pop("environment")
     assert found == {
         "folder": "'beside'",
-        "write": "OSError",
+        "write": "'written'",
         "package": "OSError",
         "scratch": "1",
         "internet": "PermissionError",
@@ -209,3 +210,26 @@ async def test_a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_with
         catalog = await toolbox.catalog("anyone")
     assert "is closed to user id" in catalog.unavailable["look"]
     assert "chmod o+rx" in catalog.unavailable["look"]
+
+
+@promise("plugins:help-jail")
+async def test_a_plugin_that_opens_its_session_before_it_parses_is_described_and_keeps_its_files(
+    reachable, monkeypatch
+):
+    cli = (
+        "import argparse, sqlite3\nfrom pathlib import Path\nPath('logs').mkdir(exist_ok=True)\n"
+        "sqlite3.connect('bot.session').execute('create table if not exists said (text)')\n"
+        "parser = argparse.ArgumentParser(description='Talk')\nparser.parse_args()\n"
+    )
+    plugin = reachable / "plugins/look"
+    async with described(reachable) as toolbox:
+        (plugin / "cli.py").write_text(cli, encoding="utf-8")
+        os.mkfifo(plugin / "pipe")
+        plugin.chmod(0o700)
+        assert (await toolbox.catalog("anyone")).definitions["look.run"].description == "Talk"
+        assert not (plugin / "bot.session").exists()
+        monkeypatch.setattr("sandbox.isolation.command_jail._MOST_COPIED_BYTES", 10)
+        plugin.chmod(0o755)
+        (plugin / "cli.py").write_text(f"# {cli}", encoding="utf-8")
+        (plugin / "cli.py").write_text(f"{cli}\n", encoding="utf-8")
+        assert "Read-only file system" in (await toolbox.catalog("anyone")).unavailable["look"]

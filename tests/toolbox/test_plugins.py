@@ -243,8 +243,8 @@ async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_
         catalog = await toolbox.catalog("anyone")
         missing = "cli.py cannot be loaded: ModuleNotFoundError: No module named 'a_module_that_is_nowhere' "
         assert catalog.unavailable == {
-            "broken": f"{missing}(its parser is read in a jail, with its folder read-only and no network, "
-            "unless `jail` is false)"
+            "broken": f"{missing}(its parser is read in a jail, without a network and in a copy of its "
+            "folder, unless `jail` is false)"
         }
         assert list(catalog.definitions) == ["words.run"]
         (tmp_path / "plugins/broken/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")

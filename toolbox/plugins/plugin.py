@@ -3,7 +3,8 @@
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -31,7 +32,7 @@ _ANY_ARGUMENTS = {
 }
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
-_JAILED = "its parser is read in a jail, with its folder read-only and no network, unless `jail` is false"
+_JAILED = "its parser is read in a jail, without a network and in a copy of its folder, unless `jail` is false"
 _WORD_BYTES = 120_000
 """A little less than the longest word that Linux accepts."""
 
@@ -199,13 +200,19 @@ def _written(argument: Argument, value: Any) -> str:
 class Confinement(Protocol):
     """Run Python programs in jails."""
 
-    def confine(
-        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
-    ) -> Awaitable[Sequence[str]]:
+    def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Awaitable[Sequence[str]]:
         """Return the command that runs a jailed interpreter with these words, in this folder, with these variables.
 
-        `python`: one of this machine; None is the one for jails.
         The folder is read-only and there is no network. Raises IsolationUnavailable with cause and fix.
+        """
+        ...
+
+    def try_out(
+        self, words: Sequence[str], *, python: Path, folder: Path, variables: Iterable[str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Yield the command that runs an interpreter of this machine in a jail, in a copy of the folder.
+
+        Its changes there are gone afterwards. Raises IsolationUnavailable with cause and fix.
         """
         ...
 
@@ -213,11 +220,16 @@ class Confinement(Protocol):
 class NoJail:
     """Take the place of jails on a machine that has none."""
 
-    async def confine(
-        self, words: Sequence[str], *, folder: Path, variables: Iterable[str], python: Path | None = None
-    ) -> Sequence[str]:
+    async def confine(self, words: Sequence[str], *, folder: Path, variables: Iterable[str]) -> Sequence[str]:
         """Raise ToolUnavailable."""
         raise ToolUnavailable("it must run in a jail, and this machine has none; see `jail` of the plugin")
+
+    @asynccontextmanager
+    async def try_out(
+        self, words: Sequence[str], *, python: Path, folder: Path, variables: Iterable[str]
+    ) -> AsyncGenerator[Sequence[str]]:
+        """Raise ToolUnavailable."""
+        yield await self.confine(words, folder=folder, variables=variables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,15 +311,14 @@ class Plugin:
         if self.describing is None:
             return await self.run(words, timeout_s=_DESCRIBE_S)
         python = self.runner.check((self.python,), folder=self.folder, environment=self.environment)
+        known: Any = {"folder": self.folder, "variables": sorted(self.environment)}
         try:
-            command = await self.describing.confine(
-                words, folder=self.folder, variables=sorted(self.environment), python=Path(python)
-            )
+            async with self.describing.try_out(words, python=Path(python), **known) as command:
+                return await self.runner.run(
+                    command, folder=self.folder, timeout_s=_DESCRIBE_S, environment=self.environment, limited=False
+                )
         except BackstayError as error:
             raise ToolUnavailable(f"{error} ({_JAILED})") from None
-        return await self.runner.run(
-            command, folder=self.folder, timeout_s=_DESCRIBE_S, environment=self.environment, limited=False
-        )
 
     async def check(self) -> None:
         """Check that it can be started. Raises ToolUnavailable and IsolationUnavailable."""
