@@ -166,7 +166,10 @@ class InputLines:
             signal.signal(sign, self._stop)
 
     def next(self) -> bytes | None:
-        """Return the next line; None at the end. One that is too long is cut, so that it is no JSON."""
+        """Return the next line; None at the end. One that is too long is cut, so that it is no JSON.
+
+        The last line need not end with a line break.
+        """
         while True:
             line, found, rest = self._unread.partition(b"\n")
             if found:
@@ -181,7 +184,9 @@ class InputLines:
                     self._skipping = True
                     return b"a line that is too long"
             if not self._read():
-                return None
+                last, skipped = bytes(self._unread), self._skipping
+                self._unread.clear()
+                return last if last and not (skipped or self.stopped) else None
 
     def _read(self) -> bool:
         """Read more; return whether there may be more."""

@@ -1,15 +1,18 @@
 """Run jobs as runs of the engine, which survive this process, the worker and the server."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
+from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from gateways.plugin_jobs.following import JobFollower
 
 _CLOSING_S = 5.0
+_LOOK_S = 0.02
 
 
 class DurableJobs:
@@ -34,13 +37,23 @@ class DurableJobs:
             self._follower.submit(job)
 
     def finish(self, is_over: Callable[[], bool]) -> None:
-        """Wait for nothing: these jobs go on without this process."""
+        """Wait until the engine has all jobs that were taken; they go on without this process."""
+        self._wait_for_engine(is_over)
 
     def close(self) -> None:
-        """Let go of the jobs that are open; they go on."""
-        if self._follower is not None and self._working is not None:
-            self._follower.stop()
-            self._working.join(_CLOSING_S)
+        """Let go of the jobs that are open; they go on, and those that the engine does not get are told as failed."""
+        if self._follower is None or self._working is None:
+            return
+        ends = time.monotonic() + _CLOSING_S
+        self._wait_for_engine(lambda: time.monotonic() > ends)
+        for job in self._jobs.unanswered():
+            self._jobs.fail(job, ENGINE_UNAVAILABLE)
+        self._follower.stop()
+        self._working.join(_CLOSING_S)
+
+    def _wait_for_engine(self, is_over: Callable[[], bool]) -> None:
+        while self._jobs.unanswered() and self._working is not None and self._working.is_alive() and not is_over():
+            time.sleep(_LOOK_S)
 
     def _work(self) -> None:
         import asyncio  # noqa: PLC0415 - loaded with the first job

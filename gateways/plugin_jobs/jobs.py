@@ -117,6 +117,11 @@ class Jobs:
         """End a job with an error."""
         self.tell(job, "error", {"error": error})
 
+    def unanswered(self) -> list[PluginJob]:
+        """Return the jobs of which nothing was told yet: nobody has taken them so far."""
+        with self._lock:
+            return [job for job in self._known.values() if not job.status]
+
     def forget(self, job: PluginJob) -> None:
         """Let a request be sent again that came to nothing."""
         with self._lock:

@@ -1,6 +1,7 @@
 """What the daemon does with the engine's own parts: describe plugins, run one, hide secrets. Slow to load."""
 
 import asyncio
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -117,7 +118,7 @@ class LocalPlugins:
     async def run(self, job: PluginJob, started: Callable[[], None]) -> tuple[str, Any]:
         """Run one job; return its last status and the payload of that."""
         from toolbox.plugins.opening import check_arguments  # noqa: PLC0415 - the same
-        from toolbox.providers.provider import ProviderCall  # noqa: PLC0415 - the same
+        from toolbox.providers.provider import Caller, ProviderCall  # noqa: PLC0415 - the same
 
         try:
             if job.plugin not in self._opened.providers:
@@ -131,8 +132,13 @@ class LocalPlugins:
             async def before_send() -> None:
                 started()
 
+            # The deadline counts from the start, however long a job of another daemon runs before it.
             given = ProviderCall(
-                tool=tool.name, arguments=job.arguments, deadline_s=job.timeout_s, before_send=before_send
+                tool=tool.name,
+                arguments=job.arguments,
+                deadline_s=job.timeout_s,
+                before_send=before_send,
+                caller=Caller(patience_s=math.inf),
             )
             answer = await provider.call(given)
         except OutcomeUnknown as error:

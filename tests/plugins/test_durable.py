@@ -34,7 +34,8 @@ async def test_a_job_is_a_run_and_is_told_from_queued_to_its_end(site):
         client.run("a", "demo", "click-button", CLICK)
         client.run("b", "demo", "fail")
         client.run("c", "demo", "say", {"text": "plain words"})
-        await client.until("c")
+        client.run("d", "demo", "say", {"text": '{"error": "soft"}'})
+        await client.until("d")
         assert client.statuses("a") == ["queued", "started", "success"]
         assert client.statuses("b") == ["queued", "started", "error"]
     ended = {line["id"]: line["payload"] for line in client.lines if line["status"] in {"success", "error"}}
@@ -42,10 +43,52 @@ async def test_a_job_is_a_run_and_is_told_from_queued_to_its_end(site):
         "a": {"clicked": "Pay", "row": None, "loud": False},
         "b": {"error": "no such bot"},
         "c": "plain words",
+        "d": {"error": "soft"},
     }
     async with laid.connected() as backstay:
         result = await backstay.run(laid.run_of("a")).result()
     assert result.success
+
+
+@promise("plugins:handed-over")
+async def test_jobs_that_were_sent_right_before_the_end_of_the_input_go_on_as_runs(site):
+    laid = await site()
+    async with laid.daemon() as client:
+        for name in "abc":
+            client.run(name, "demo", "say", {"text": name})
+        lines, code = await client.end()
+    assert [(line.get("id"), line["status"]) for line in lines if line["status"] in {"queued", "shutdown"}] == [
+        *[(name, "queued") for name in "abc"],
+        (None, "shutdown"),
+    ]
+    assert code == 0
+    async with laid.daemon() as client:
+        for name in "abc":
+            client.run(name, "demo", "say", {"text": name})
+        assert [(await client.told(name, "success"))["payload"] for name in "abc"] == ["a", "b", "c"]
+    assert (laid.folder / "ran").read_text(encoding="utf-8").split() == ["say"] * 3
+
+
+@promise("plugins:handed-over")
+async def test_a_job_that_the_engine_does_not_get_before_the_end_is_told_as_not_taken(site):
+    laid = await site(workers=0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    for end in ("input", "signal"):
+        async with laid.daemon(TEMPORAL_ADDRESS=nowhere) as client:
+            client.run("a", "demo", "click-button", CLICK)
+            await client.process.stdin.drain()
+            if end == "signal":
+                client.ask("h", "health")
+                await client.until("h")
+                client.process.terminate()
+            lines, code = await (client.end() if end == "input" else client.rest())
+        assert lines == [
+            {"id": "a", "status": "error", "payload": {"error": "engine_unavailable"}},
+            {"status": "shutdown"},
+        ], end
+        assert code == 0
 
 
 @promise("plugins:engine")

@@ -10,6 +10,8 @@ import termios
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.plugins.client import ENTRY, HOUSE, PLUGINS, daemon, lay_out
 from tests.requirements import promise
 
@@ -254,6 +256,35 @@ async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_p
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path) as client:
         assert await client.end() == ([{"status": "shutdown"}], 0)
+
+
+@promise("plugins:ready")
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ('{"id": "h", "command": "health"}', {"id": "h", "status": "success", "payload": "ok"}),
+        ('{"id": "h", "comm', {"id": None, "status": "error", "payload": {"error": "bad_json"}}),
+    ],
+)
+async def test_a_last_line_needs_no_line_break(tmp_path, line, answer):
+    lay_out(tmp_path)
+    async with daemon(tmp_path) as client:
+        client.process.stdin.write(line.encode())
+        assert await client.end() == ([answer, {"status": "shutdown"}], 0)
+
+
+@promise("plugins:timeouts")
+async def test_the_timeout_of_a_local_job_counts_from_its_start_though_another_daemon_keeps_the_plugin_busy(tmp_path):
+    lay_out(tmp_path, "demo")
+    gate = tmp_path / "gate"
+    async with daemon(tmp_path, "--local") as first, daemon(tmp_path, "--local") as second:
+        first.run("a", "demo", "wait", {"path": str(gate)})
+        await first.until("a", "started")
+        second.run("b", "demo", "say", {"text": "b"}, timeout=1)
+        await second.until("b", "queued")
+        await asyncio.sleep(1.5)
+        gate.touch()
+        assert (await second.until("b"))["payload"] == "b"
 
 
 @promise("plugins:ready")

@@ -76,7 +76,7 @@ def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -
             if failed is False
             else AnswerMeaning(Meaning.DOUBTFUL, "failed_if cannot tell")
         )
-    if reports_error(answer.data):
+    if reports_error(answer.data) and not answer.stated:
         return AnswerMeaning(Meaning.DOUBTFUL, "the answer reports an error")
     return AnswerMeaning(Meaning.APPLIED)
 
@@ -93,7 +93,7 @@ def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, An
     if declared.succeeded_if is not None:
         failed = _holds(declared.succeeded_if, seen) is False
         return f"succeeded_if does not say that it succeeded: {told(answer.data)}" if failed else None
-    if declared.failed_if is not None or not isinstance(answer.data, dict):
+    if declared.failed_if is not None or answer.stated or not isinstance(answer.data, dict):
         return None
     found = {_plain(str(key)): value for key, value in answer.data.items()}
     errors = [found[key] for key in _ERRORS & found.keys() if _says_something(found[key])]

@@ -146,7 +146,7 @@ def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     said = json_safe(result.stdout.strip())
     data = parsed(said) if said else None
     if result.exit_code == 0:
-        return Answer(success=True, data=data)
+        return Answer(success=True, data=data, stated=True)
     stated = data.get("error") if isinstance(data, dict) else None
     stated = stated if isinstance(stated, str) or not stated else json.dumps(stated, ensure_ascii=False)
     reason = message_line(stated) if stated else plugin.complaint(result)

@@ -67,6 +67,8 @@ class Answer:
     """Whether it is the answer of an earlier call."""
     may_have_acted: bool = False
     """Whether an error may have come after the tool had taken effect."""
+    stated: bool = False
+    """Whether the tool said beside its data that it succeeded, as a program does by its exit code."""
     left_nothing: bool = False
     """Whether a call that failed is certain to have left nothing behind."""
     question: InputRequired | None = None
