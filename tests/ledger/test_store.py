@@ -183,6 +183,35 @@ async def test_what_only_workers_write_is_a_fault_where_it_was_not_signed_also_a
         assert "row 6 was not signed when row 8 came" in " ".join(await told(store))
 
 
+@promise("ledger:standing")
+async def test_a_schedule_that_a_command_without_a_key_added_is_no_fault_and_no_run_passes_for_one(
+    tmp_path, database_url
+):
+    added, decided = {"by": "ana", "update": "keep"}, {"by": "ana", "update": "decide"}
+    clock = Clock()
+    opened = a_store(tmp_path, database_url, clock=clock)
+    async with opened as store, a_store(tmp_path, database_url, signer=None, clock=clock) as command:
+        await whole(store, "w/r1")
+        await store.roots.make_due()
+        clock.now += DAY
+        await command.write(lambda connection: note(connection, "schedule-s1", "proof", "proof.used", added))
+        verdict = await store.auditing.verify(keys_of())
+        assert (verdict.is_good, [run.notes for run in verdict.noted]) == (True, [("the head was never signed",)])
+        clock.now += DAY
+        assert await store.roots.make_due()
+        verdict = await store.auditing.verify(keys_of())
+        assert (verdict.is_good, verdict.noted[0].notes) == (True, ("row 1 was not signed when row 2 came",))
+        await change(store, ledger_rows, {"body": "{}"}, ledger_rows.c.run == "schedule-s1")
+        assert "row 1: what it says was changed" in " ".join(await told(store))
+        await command.write(lambda connection: note(connection, "schedule-s2", "proof", "proof.used", decided))
+        await command.write(lambda connection: note(connection, "w/r2", "proof", "proof.used", added))
+        named = " ".join(await told(store))
+        assert ("schedule-s2: the head was never signed" in named, "w/r2: the head was never signed" in named) == (
+            True,
+            True,
+        )
+
+
 @promise("ledger:beside")
 async def test_a_store_that_was_used_before_there_was_a_key_verifies_from_the_day_of_the_first_root(
     tmp_path, database_url

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from backstay.approvals.proof import REVEAL
+from backstay.approvals.proof import KEEP, REVEAL
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.ledger.chain import (
@@ -30,6 +30,8 @@ MOST_FAULTS = 50
 _PRUNED = "run.pruned"
 _FORGOTTEN = "memory.forgotten"
 _PROOF = "proof.used"
+_STANDING = ("schedule-", "trigger-")
+"""How the names of chains begin that are not of runs, but of schedules and triggers."""
 
 
 class ChainFault(Frozen):
@@ -86,7 +88,7 @@ def verify_run(head: ChainHead | None, rows: Sequence[Row], keys: PublicKeys, ex
     if head is None:
         run = rows[0].run if rows else ""
         return ChainReport(run=run, rows=len(rows), faults=(ChainFault(what="the head is missing"),))
-    faults, notes = _of_signature(head, keys, expected.store)
+    faults, notes = _of_signature(head, rows, keys, expected.store)
     gone = not rows and not head.salt
     if gone:
         faults += _of_removal(head, expected)
@@ -111,14 +113,26 @@ def verify_run(head: ChainHead | None, rows: Sequence[Row], keys: PublicKeys, ex
     )
 
 
-def _of_signature(head: ChainHead, keys: PublicKeys, store: str) -> tuple[list[ChainFault], list[str]]:
+def _of_signature(
+    head: ChainHead, rows: Sequence[Row], keys: PublicKeys, store: str
+) -> tuple[list[ChainFault], list[str]]:
     if not head.key and not head.signature:
         told = "the head was never signed"
-        return ([ChainFault(what=told)], []) if keys else ([], [told])
+        excused = bool(rows) and all(map(_is_of_standing, rows))
+        return ([ChainFault(what=told)], []) if keys and not excused else ([], [told])
     if not keys:
         return [], ["its signature was not checked, without a public key"]
     fault = keys.fault(head.key, head_message(store, head), head.signature, head.at)
     return ([ChainFault(what=f"the head is not valid: {fault}")] if fault else []), []
+
+
+def _is_of_standing(row: Row) -> bool:
+    """Return whether a row proves who added a schedule or trigger: commands and the page write it, without a key."""
+    return row.run.startswith(_STANDING) and row.name == _PROOF and _update_of(row) == KEEP
+
+
+def _update_of(row: Row) -> Any:
+    return _said(row.body).get("update")
 
 
 def _of_removal(head: ChainHead, expected: ChainAnchor) -> list[ChainFault]:
@@ -219,7 +233,7 @@ def _may_be_unsigned(row: Row) -> bool:
         case ("decision", name):
             return name == REVEAL
         case ("proof", name):
-            return name == _PROOF and _said(row.body).get("update") == REVEAL
+            return name == _PROOF and (_update_of(row) == REVEAL or _is_of_standing(row))
         case kind:
             return kind in {("run", _PRUNED), ("memory", _FORGOTTEN)}
 
