@@ -23,13 +23,13 @@ def fourth_week(seed, change=list):
 def test_three_weeks_teach_more_than_half_of_the_fourth_and_nothing_that_people_reject():
     learned, found = fourth_week(34)
 
-    assert found["honest"] == (208, 246)
+    assert found["honest"] == (201, 246)
     assert found["rejected and meant"] == (0, 73)
     assert found["trainer"] == (0, 3)
     assert found["injected"] == (0, 60)
     assert found["wrong"] == (0, 26)
     # People took these back within the hour: the work had to be done.
-    assert found["rejected by a slip"] == (19, 22)
+    assert found["rejected by a slip"] == (17, 22)
     assert {(pattern.kind, pattern.about) for pattern in learned.patterns} == {
         ("hasty", APPROVES_ALL),
         ("never_rejects", APPROVES_ALL),
@@ -39,12 +39,13 @@ def test_three_weeks_teach_more_than_half_of_the_fourth_and_nothing_that_people_
 @promise("learning:offices")
 def test_other_offices_come_out_alike():
     let, every = Counter(), Counter()
-    for seed in range(100, 110):
+    # In the last one, two payments of twenty times the usual amount were approved by a slip.
+    for seed in (*range(100, 109), 139):
         for kind, (passed, count) in fourth_week(seed)[1].items():
             let[kind] += passed
             every[kind] += count
 
-    assert let["injected"] == let["trainer"] == 0
+    assert let["injected"] == let["trainer"] == let["wrong"] == 0
     assert let["honest"] > 0.8 * every["honest"]
     assert let["rejected and meant"] <= 0.002 * every["rejected and meant"]
 

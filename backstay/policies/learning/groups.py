@@ -4,6 +4,7 @@ Where a call goes, and what it acts on, is the very same in a group, or has its 
 Numbers lie between the smallest and the greatest that was approved. Only texts may be any.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +21,11 @@ LEAST_RUNS = 3
 """This many runs were let go before a line about the very same places is proposed."""
 LEAST_BESIDE = 5
 """This many different values were approved before a line lets through what is beside them."""
-LEAST_AS_HIGH = 2
-"""This many approvals were about as much or more before a line lets so much through."""
+LEAST_AS_HIGH, SHARE_AS_HIGH = 2, 5
+"""At least so many approvals, and one in so many, were about as much or more before a line lets so much through.
+
+People approve a wrong amount now and then, and a line must not let through all that lies below it.
+"""
 MOST_LISTED = 50
 """How many values one line lists."""
 
@@ -44,9 +48,13 @@ class ApprovalGroup:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """Return between which numbers the calls lie; the greatest that was approved once only does not count."""
-        every = {name: sorted(numbers) for name, numbers in self.numbers.items()}
-        return {name: (numbers[0], numbers[max(len(numbers) - LEAST_AS_HIGH, 0)]) for name, numbers in every.items()}
+        """Return between which numbers the calls lie; the greatest do not count, which few approvals reach."""
+        found: dict[str, tuple[float, float]] = {}
+        for name, numbers in self.numbers.items():
+            ordered = sorted(numbers)
+            as_high = max(LEAST_AS_HIGH, math.ceil(len(ordered) / SHARE_AS_HIGH))
+            found[name] = (ordered[0], ordered[max(len(ordered) - as_high, 0)])
+        return found
 
     @property
     def rule(self) -> Rule | None:
