@@ -17,6 +17,7 @@ from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
+from sandbox.guest.programs.errors import DeadlineExceeded
 from sandbox.limits import Limits
 from sandbox.programs.bridge import CallBridge, ToolCaller
 from sandbox.programs.frames import Round, names_of
@@ -92,6 +93,7 @@ async def run_python_plan(
         "bindings": bindings,
         "seed": digest_of([user_id, code_body])[:32],
         "now": round(time.time(), 3),
+        "given_s": timeout_sec,
         "calls_from": 0,
         "tools": names_of(tools),
     }
@@ -161,7 +163,8 @@ async def _result(outcome: RoundOutcome | None, bridge: CallBridge, timeout_s: f
     error = outcome.error or {"type": "SandboxLost", "message": "it ended without an answer"}
     # A program may raise errors with these names itself; then there is a frame from the program.
     ended = "" if outcome.round.came else error["type"]
-    if outcome.kind == "waiting" or ended == "WallLimit":
+    slept_on = error["type"] == DeadlineExceeded.__name__
+    if outcome.kind == "waiting" or ended == "WallLimit" or slept_on:
         return late.model_copy(update={"logs": logs})
     said = bridge.masked(f"{error['type']}: {error['message']}")
     return SandboxResult(success=False, logs=logs, error=said, timed_out=ended == "CpuLimit")

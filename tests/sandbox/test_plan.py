@@ -101,7 +101,13 @@ async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
 
 @promise("programs:library-timeout")
 @pytest.mark.parametrize(
-    "waits", ["await sums.add(a=1, b=2)", pytest.param("while True: pass", marks=pytest.mark.thorough)]
+    "waits",
+    [
+        "await sums.add(a=1, b=2)",
+        "import time\ntry:\n    time.sleep(30)\nexcept Exception:\n    pass\nprint('slept')",
+        "import asyncio\nawait asyncio.gather(asyncio.sleep(1), asyncio.sleep(60))\nprint('slept')",
+        pytest.param("while True: pass", marks=pytest.mark.thorough),
+    ],
 )
 async def test_what_a_program_has_printed_is_kept_when_its_time_is_up(toolbox, waits):
     async def slow(*_):

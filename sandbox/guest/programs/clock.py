@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from sandbox.guest.programs.errors import DeadlineExceeded
+
 _TICK_NS = 1000
 _ATOMIC = 11
 _LOCALTIME, _GMTIME, _CTIME, _ASCTIME, _STRFTIME = real.localtime, real.gmtime, real.ctime, real.asctime, real.strftime
@@ -30,11 +32,13 @@ class Clock:
         """Begin at zero, so that what is imported before the program starts always sees the same time."""
         self._ns = 0
         self._start_ns = 0
+        self._given_ns: int | None = None
         self._looks = 0
 
-    def start(self, now: float) -> None:
-        """Set the time at which the program starts."""
+    def start(self, now: float, given_s: float | None = None) -> None:
+        """Set the time at which the program starts, and for how long it may sleep: None sets no end."""
         self._ns = self._start_ns = _whole(now)
+        self._given_ns = None if given_s is None else _whole(given_s)
         self._looks = 0
 
     def move(self, now: float) -> None:
@@ -42,8 +46,9 @@ class Clock:
         self._ns = max(self._ns, _whole(now))
 
     def jump(self, elapsed: float) -> None:
-        """Go to the given seconds after the start; never back."""
+        """Go to the given seconds after the start; never back. Raises DeadlineExceeded."""
         self._ns = max(self._ns, self._start_ns + _whole(elapsed))
+        self._check_deadline()
 
     @property
     def start_ns(self) -> int:
@@ -137,10 +142,15 @@ class Clock:
         return self.clock_gettime_ns(clock) / 1e9
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass without waiting for it."""
+        """Let time pass without waiting for it. Raises DeadlineExceeded."""
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         self._ns += _whole(seconds)
+        self._check_deadline()
+
+    def _check_deadline(self) -> None:
+        if self._given_ns is not None and self._ns - self._start_ns > self._given_ns:
+            raise DeadlineExceeded(f"it slept past the {self._given_ns / 1e9:g} s that it was given")
 
     def localtime(self, seconds: float | None = None) -> real.struct_time:
         """Convert seconds since 1970, or now, to local time."""

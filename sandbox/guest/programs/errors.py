@@ -36,6 +36,10 @@ class OutcomeSettled(Exception):
         self.by = by
 
 
+class DeadlineExceeded(BaseException):
+    """The program has slept past the time that it was given; handlers of ordinary errors do not hold it up."""
+
+
 class NeverAwaited(RuntimeError):
     """A call was started, but nothing awaits it."""
 

@@ -203,7 +203,7 @@ class Session:
             return _error_frame(error)
 
     def _run(self, start: dict[str, Any]) -> Any:
-        self._clock.start(start["now"])
+        self._clock.start(start["now"], start.get("given_s"))
         self._randomness.start(start["seed"])
         self._tool_calls.start(start["calls_from"])
         prepared = prepare(start["source"])
