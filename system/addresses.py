@@ -6,6 +6,7 @@ import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -38,6 +39,7 @@ _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
 _NEVER_6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 """Of what is public: reserved, for documents, and tunnels, which lead to addresses of the other kind."""
 _RESOLVERS = 4
+_HOSTS = Path("/etc/hosts")
 
 
 def is_never_reached(address: Address) -> bool:
@@ -56,6 +58,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _is_named_here(host: str) -> bool:
+    """Return whether a name is in this machine's own list of hosts, as containers have theirs for the machine below."""
+    known = set[str]()
+    with suppress(OSError, UnicodeError):
+        for line in _HOSTS.read_text(encoding="utf-8").splitlines():
+            known.update(word.lower() for word in line.partition("#")[0].split()[1:])
+    return host == "localhost" or host in known
+
+
 class Internet:
     """Look up names and connect to addresses, as the process of the workspaces' host can."""
 
@@ -67,8 +78,9 @@ class Internet:
         """Return all addresses that a name stands for; raises OSError when there is none."""
 
         def found() -> list[Address]:
-            # With the dot, no name of the own network is added.
-            said = socket.getaddrinfo(f"{host}.", port, type=socket.SOCK_STREAM)
+            # With the dot, no name of the own network is added; this machine's own names are known without one only.
+            name = host if _is_named_here(host) else f"{host}."
+            said = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
             return list(dict.fromkeys(ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in said))
 
         return await asyncio.get_running_loop().run_in_executor(self._resolvers, found)

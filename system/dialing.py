@@ -7,7 +7,8 @@ of these could be an address inside our own network, which takes a request from 
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ MOST_BYTES = 512 * 1024
 """How much of an answer is read."""
 WITHIN_S = 10.0
 _LONGEST = 2000
+_TRIAL_S = 2.0
+_KEPT_S = 60.0
 _STRANGE = frozenset(' \\"<>')
 _PORTS = {"https": 443, "http": 80}
 
@@ -41,6 +44,7 @@ class Dialer:
         self._is_local = any(is_loopback(host) for _, host, _ in self._own)
         self._internet = internet or Internet()
         self._tls: ssl.SSLContext | None = None
+        self._answered: dict[tuple[str, int], tuple[Address, float]] = {}
 
     def require(self, address: str) -> tuple[str, str, int]:
         """Return scheme, host and port of an address that may be used; raises AddressRefused for others."""
@@ -114,6 +118,23 @@ class Dialer:
         if not found:
             raise httpx2.ConnectError(f"{host} has no address")
         self._require_far((scheme, host, port), host, found)
+        return found[0] if len(found) == 1 else await self._answering(host, port, found)
+
+    async def _answering(self, host: str, port: int, found: Sequence[Address]) -> Address:
+        """Return the first of several addresses that takes a connection, and keep to it for a while.
+
+        A name may stand for addresses of both kinds where the server listens at one, or this machine reaches one.
+        """
+        known, until = self._answered.get((host, port), (None, 0.0))
+        if known is not None and known in found and time.monotonic() < until:
+            return known
+        for each in found:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_TRIAL_S):
+                    _, writer = await self._internet.connect(each, port)
+                writer.close()
+                self._answered[host, port] = each, time.monotonic() + _KEPT_S
+                return each
         return found[0]
 
     def _require_far(self, origin: tuple[str, str, int], host: str, found: Iterable[Address]) -> None:

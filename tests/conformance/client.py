@@ -68,4 +68,5 @@ async def main(address: str) -> None:
                     print(name, type(error).__name__, error)
 
 
-asyncio.run(main(sys.argv[-1]))
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[-1]))

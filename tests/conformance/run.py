@@ -13,6 +13,7 @@ from tests.conformance.scenarios import (
     OTHERS,
     SERVER_CLAIMED,
     SERVER_OTHERS,
+    SIGN_IN_CLAIMED,
     TASKS_CLAIMED,
     offered,
     play,
@@ -28,7 +29,8 @@ Playing = Callable[[str], tuple[bool, str]]
 
 def scenarios() -> int:
     """Play the scenarios for clients and those for servers; return how many failed."""
-    failed = sum(_told(scenario, CLAIMED, OTHERS, play) for scenario in offered())
+    claimed = (*CLAIMED, *SIGN_IN_CLAIMED)
+    failed = sum(_told(scenario, claimed, OTHERS, play) for scenario in offered())
     with tempfile.TemporaryDirectory() as folder, plugins_served(lay_out(Path(folder), "demo", "other")) as address:
         playing = partial(play_server, address=address, results=Path(folder))
         others = [name for name in offered("server") if name not in TASKS_CLAIMED or name in SERVER_CLAIMED]

@@ -31,8 +31,48 @@ CLAIMED = (
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
 )
+SIGN_IN_CLAIMED = tuple(
+    f"auth/{name}"
+    for name in (
+        "metadata-default",
+        "scope-step-up",
+        "authorization-server-migration",
+        "metadata-var1",
+        "metadata-var2",
+        "metadata-var3",
+        "basic-cimd",
+        "scope-from-www-authenticate",
+        "scope-from-scopes-supported",
+        "scope-omitted-when-undefined",
+        "scope-retry-limit",
+        "token-endpoint-auth-basic",
+        "token-endpoint-auth-post",
+        "token-endpoint-auth-none",
+        "pre-registration",
+        "2025-03-26-oauth-metadata-backcompat",
+        "resource-mismatch",
+        "offline-access-scope",
+        "offline-access-not-supported",
+        "iss-supported",
+        "iss-not-advertised",
+        "iss-supported-missing",
+        "iss-wrong-issuer",
+        "iss-unexpected",
+        "iss-normalized",
+        "metadata-issuer-mismatch",
+        "client-credentials-basic",
+    )
+)
+"""What is played with a user who signs in."""
+_NO_EXTENSION = "this extension of sign-ins is not offered"
 OTHERS = {
-    "auth/": "logging in at a server is not offered: `headers` carry credentials, and HTTP 401 says `needs login`",
+    "auth/2025-03-26-oauth-endpoint-fallback": (
+        "an issuer that describes itself nowhere does not say that it supports PKCE, without which nobody signs in"
+    ),
+    "auth/client-credentials-jwt": _NO_EXTENSION,
+    "auth/dpop": _NO_EXTENSION,
+    "auth/enterprise-managed-authorization": _NO_EXTENSION,
+    "auth/wif-jwt-bearer": _NO_EXTENSION,
     "elicitation-sep1034-client-defaults": (
         "it wants the answer while the call is under way; people here answer in their own time: the call is told that "
         "nobody answered, and made again with the answer"
@@ -96,7 +136,8 @@ def offered(kind: str = "client") -> list[str]:
 
 def play(scenario: str) -> tuple[bool, str]:
     """Play one scenario against the toolbox; return whether every check passed, and what the suite printed."""
-    command = f"{sys.executable} -m tests.conformance.client"
+    client = "sign_in_client" if scenario.startswith("auth/") else "client"
+    command = f"{sys.executable} -m tests.conformance.{client}"
     played = _suite("client", "--command", command, "--scenario", scenario)
     return played.returncode == 0, played.stdout + played.stderr
 

@@ -9,6 +9,7 @@ from tests.conformance.scenarios import (
     CLAIMED,
     SERVER_CLAIMED,
     SERVER_OTHERS,
+    SIGN_IN_CLAIMED,
     TASKS_CLAIMED,
     offered,
     play,
@@ -29,11 +30,20 @@ def test_every_scenario_of_what_is_offered_passes(scenario):
     assert passed, told
 
 
+@promise("connections:conformance")
+def test_every_scenario_of_sign_ins_passes_with_a_user_who_signs_in():
+    with ThreadPoolExecutor(3) as together:
+        chosen = spread(SIGN_IN_CLAIMED, 3)
+        played = dict(zip(chosen, together.map(play, chosen), strict=True))
+
+    assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}
+
+
 @promise("tools:conformance")
 def test_every_other_scenario_has_a_reason():
-    scenarios = offered()
-    assert set(CLAIMED) <= set(scenarios)
-    assert [scenario for scenario in scenarios if scenario not in CLAIMED and reason_for(scenario) is None] == []
+    scenarios, claimed = offered(), {*CLAIMED, *SIGN_IN_CLAIMED}
+    assert claimed <= set(scenarios)
+    assert [scenario for scenario in scenarios if scenario not in claimed and reason_for(scenario) is None] == []
 
 
 @promise("plugins:conformance")

@@ -346,3 +346,32 @@ async def test_a_server_of_a_user_leads_a_worker_nowhere_else(authority, tmp_pat
 def test_the_table_of_attacks_by_servers_of_users_is_complete():
     rows = table("docs/attacks-web.md", "## Attacks by servers of users")
     assert sorted(row[-1].strip("`") for row in rows) == sorted(tried.__name__ for tried in ATTACKS)
+
+
+@promise("connections:names-here")
+async def test_a_name_of_this_machines_own_list_is_found_and_no_other_name_without_a_dot(tmp_path, monkeypatch):
+    listed = tmp_path / "hosts"
+    listed.write_text("127.0.0.1 localhost\n10.1.2.3 crm Files.Example.com # docs.example.com\n", encoding="utf-8")
+    asked = []
+
+    def told(name, port, **_):
+        asked.append(name)
+        return [(2, 1, 6, "", ("192.0.2.1", port))]
+
+    monkeypatch.setattr("system.addresses._HOSTS", listed)
+    monkeypatch.setattr("socket.getaddrinfo", told)
+    internet = Internet()
+    for host in ("localhost", "crm", "files.example.com", "docs.example.com", "intranet"):
+        await internet.addresses(host, 443)
+    internet.close()
+    assert asked == ["localhost", "crm", "files.example.com", "docs.example.com.", "intranet."]
+
+
+@promise("connections:names-here")
+async def test_of_several_addresses_of_a_name_the_one_that_answers_is_taken():
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        internet = Names(localhost=[["::1", "127.0.0.1"]])
+        dialer = Dialer([f"http://localhost:{port}/mcp"], internet)
+        assert str(await dialer.look_up(f"http://localhost:{port}/token")) == "127.0.0.1"
+        dialer.close()
