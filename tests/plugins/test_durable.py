@@ -129,6 +129,7 @@ async def test_a_job_goes_on_when_its_daemon_is_killed_and_the_next_one_attaches
 
 
 @promise("plugins:timeouts")
+@pytest.mark.thorough
 async def test_the_timeout_of_a_run_counts_from_its_start_and_not_while_it_is_queued(site, tmp_path):
     laid = await site()
     async with laid.daemon() as client:
@@ -142,6 +143,7 @@ async def test_the_timeout_of_a_run_counts_from_its_start_and_not_while_it_is_qu
 
 
 @promise("plugins:lane")
+@pytest.mark.thorough
 async def test_a_lane_is_free_when_the_child_has_ended_and_not_before(site, tmp_path):
     laid = await site()
     (worker,) = site.workers

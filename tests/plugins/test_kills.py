@@ -10,11 +10,11 @@ from tests.plugins.client import ENDED, PLUGINS
 from tests.plugins.site import Site, grant_of, lines_of
 from tests.ports import own_port
 from tests.requirements import promise
-from tests.sizes import FULL
+from tests.sizes import FULL, sized
 
 PLUGINS_AT_ONCE = 5
-JOBS = 1000 if FULL else 100
-KILLS = 30 if FULL else 4
+JOBS = sized(1000, 24)
+KILLS = ("daemon", "worker", "server", "all") * 8 if FULL else ("daemon", "all")
 AGAIN = {"engine_unavailable"}
 
 
@@ -62,28 +62,24 @@ async def test_each_of_many_jobs_runs_once_or_is_unknown_in_order_whatever_is_ki
         process = await running.enter_async_context(server(port, tmp_path / "temporal.db"))
         site = Site(tmp_path, await client_of(port), nursery)
         worker = await site.worker()
-        for kill in range(KILLS):
-            share = JOBS * (kill + 1) // (KILLS + 1)
+        for number, killed in enumerate(KILLS, 1):
+            share = JOBS * number // (len(KILLS) + 1)
             async with site.daemon() as daemon:
                 asking = asyncio.ensure_future(client.until_all_ended(daemon))
                 async with asyncio.timeout(120):
                     while len(client.ended) < share and not asking.done():
                         await asyncio.sleep(0.02)
                 asking.cancel()
-                match ("daemon", "worker", "server", "all")[kill % 4]:
-                    case "worker":
-                        worker.kill()
-                    case "server":
-                        process.kill()
-                    case "all":
-                        worker.kill()
-                        process.kill()
+                if killed in {"worker", "all"}:
+                    worker.kill()
+                if killed in {"server", "all"}:
+                    process.kill()
                 # The daemon is killed as this block ends.
-            if process.returncode is not None or kill % 4 >= 2:
+            if process.returncode is not None or killed in {"server", "all"}:
                 await running.aclose()
                 process = await running.enter_async_context(server(port, tmp_path / "temporal.db"))
                 await client_of(port)
-            if kill % 4 in (1, 3):
+            if killed in {"worker", "all"}:
                 await worker.end()
                 worker = await site.worker()
         async with site.daemon() as daemon:
@@ -96,4 +92,4 @@ async def test_each_of_many_jobs_runs_once_or_is_unknown_in_order_whatever_is_ki
     assert {client.ended[number][1].get("error") for number in unknown} <= {"outcome_unknown", "timeout"}
     assert set(range(JOBS)) - unknown <= set(ran)  # nothing lost
     assert all(numbers == sorted(numbers) for numbers in noted.values())  # in order
-    assert len(unknown) <= 2 * PLUGINS_AT_ONCE * KILLS
+    assert len(unknown) <= 2 * PLUGINS_AT_ONCE * len(KILLS)

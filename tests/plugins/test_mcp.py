@@ -12,6 +12,7 @@ from tests.conformance.scenarios import NODE, ROOT
 from tests.plugins.client import ENTRY, lay_out
 from tests.plugins.site import eventually, is_locked, lines_of, site_of
 from tests.requirements import promise
+from tests.sizes import spread
 
 SDK = ROOT / "build/node/node_modules"
 ACTIONS = ["click_button", "fail", "pause", "say", "wait"]
@@ -25,7 +26,7 @@ def server_of(folder, *flags, **variables):
 
 
 @promise("plugins:mcp")
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", spread(["auto", "legacy"], 1))
 async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mode):
     lay_out(tmp_path, "demo", "other")
     async with asyncio.timeout(120), Client(server_of(tmp_path, "--local"), mode=mode) as client:
@@ -43,6 +44,7 @@ async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mod
 
 
 @promise("plugins:mcp")
+@pytest.mark.thorough
 async def test_a_client_of_the_typescript_sdk_calls_them_and_hears_of_progress(tmp_path):
     lay_out(tmp_path, "demo")
     server = server_of(tmp_path, "--local")
@@ -73,6 +75,7 @@ async def test_the_command_line_of_the_inspector_calls_them(tmp_path):
 
 
 @promise("plugins:mcp")
+@pytest.mark.thorough
 async def test_a_call_that_its_client_cancels_ends_its_process(tmp_path):
     lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
     async with asyncio.timeout(120), Client(server_of(tmp_path, "--local")) as client:

@@ -74,6 +74,7 @@ NO_REQUESTS = [
 
 
 @promise("plugins:errors")
+@pytest.mark.thorough
 async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path):
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path) as client:
@@ -126,6 +127,7 @@ async def test_a_failure_tells_the_error_of_its_json_or_else_stderr_without_secr
 
 
 @promise("plugins:errors")
+@pytest.mark.thorough
 async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_runs(tmp_path):
     lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
     async with daemon(tmp_path, "--local") as client:
@@ -142,6 +144,7 @@ async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_ru
 
 
 @promise("plugins:errors")
+@pytest.mark.thorough
 async def test_an_error_that_is_no_text_is_told_as_json(tmp_path):
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path, "--local") as client:
@@ -198,6 +201,7 @@ async def test_whole_numbers_may_be_written_with_a_point_and_an_argument_is_give
 
 
 @promise("plugins:hyphens")
+@pytest.mark.thorough
 async def test_arguments_are_taken_as_a_command_line_writes_them(tmp_path):
     lay_out(tmp_path, "demo", "other")
     async with daemon(tmp_path, "--local") as client:
@@ -288,6 +292,7 @@ async def test_the_timeout_of_a_local_job_counts_from_its_start_though_another_d
 
 
 @promise("plugins:ready")
+@pytest.mark.thorough
 async def test_jobs_that_do_not_survive_are_carried_out_before_the_end_of_the_input_ends_the_daemon(tmp_path):
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path, "--local") as client:
@@ -453,6 +458,7 @@ async def test_the_file_runs_by_a_symlink_from_any_folder_without_arguments_and_
 
 
 @promise("plugins:anywhere")
+@pytest.mark.thorough
 async def test_the_file_runs_as_it_lies_in_the_wheel(tmp_path):
     lay_out(tmp_path, "other")
     # As hatchling lays it out: the package, and in it the folders that a worker runs from.
