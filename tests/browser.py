@@ -23,6 +23,8 @@ WITHIN_MS = 120_000
 DESK = {"width": 1280, "height": 900}
 PHONE = {"viewport": {"width": 375, "height": 812}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 HERE = {"localhost", "127.0.0.1", "[::1]", "::1"}
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe that another colour scheme can break."""
 BLOCKED = ("Content Security Policy", "Refused to ")
 """How Chromium says that a page's own policy has kept it from something."""
 
@@ -105,8 +107,8 @@ def _axe():
     return AXE.read_text(encoding="utf-8")
 
 
-async def violations(page, *impacts):
-    """Return what axe-core finds against a page as it is now, as lines; all impacts unless some are named.
+async def violations(page, *impacts, only=()):
+    """Return what axe-core finds against a page as it is now, as lines; all impacts and rules unless some are named.
 
     It is a script itself: a tab without scripts cannot be asked.
     """
@@ -114,7 +116,8 @@ async def violations(page, *impacts):
         # Put in from outside, so that the page's own policy for scripts stays as it is.
         await page.evaluate(f"() => {{ {_axe()} }}")
     async with asyncio.timeout(WITHIN_MS / 1000):
-        found = await page.evaluate("axe.run(document, {resultTypes: ['violations'], elementRef: false})")
+        options = {"resultTypes": ["violations"], "elementRef": False, **({"runOnly": list(only)} if only else {})}
+        found = await page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{each['impact']}: {each['id']}: {each['help']}\n  {node['html'][:200]}\n  {node['failureSummary']}"
         for each in found["violations"]
@@ -123,9 +126,9 @@ async def violations(page, *impacts):
     ]
 
 
-async def assert_accessible(page):
-    """Assert that axe finds nothing serious or critical."""
-    found = await violations(page, "serious", "critical")
+async def assert_accessible(page, *, only=()):
+    """Assert that axe finds nothing serious or critical, by all of its rules or some of them only."""
+    found = await violations(page, "serious", "critical", only=only)
     assert not found, "\n".join(found)
 
 

@@ -94,6 +94,7 @@ def test_the_wheel_carries_every_file_of_every_room_and_nothing_else(cargo):
 
 
 @promise("layout:light")
+@pytest.mark.thorough
 def test_a_service_that_imports_backstay_sees_none_of_the_rooms(installed, tmp_path):
     code = (
         "import importlib.util as u, backstay, sys;"
@@ -175,6 +176,7 @@ def test_a_tool_is_written_called_and_tested_where_only_the_wheel_is_installed(i
 
 
 @promise("python:anywhere")
+@pytest.mark.thorough
 def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_path):
     (tmp_path / "own_tools.py").write_text(TOOL, encoding="utf-8")
     (tmp_path / "uses.py").write_text(USES, encoding="utf-8")
@@ -194,7 +196,7 @@ def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_pa
 
 
 @promise("layout:shadow")
-@pytest.mark.parametrize("room", spread(ROOMS, 3))
+@pytest.mark.parametrize("room", spread(ROOMS, 1))
 def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_path, room):
     foreign = tmp_path / "foreign" / room
     foreign.mkdir(parents=True)

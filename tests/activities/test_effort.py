@@ -13,6 +13,7 @@ from activities.model.shaping import LIMIT, shaped
 from tests.activities.test_native import ADD, BEGUN, asked_for
 from tests.native_apis import MODELS
 from tests.requirements import promise
+from tests.sizes import spread
 
 TAKEN = {
     "responses": lambda body: body["reasoning"]["effort"],
@@ -27,7 +28,7 @@ async def body_of(api, model=None, **more):
 
 
 @promise("models:effort")
-@pytest.mark.parametrize("api", MODELS)
+@pytest.mark.parametrize("api", spread(list(MODELS), 2))
 async def test_a_native_api_is_told_in_its_own_form_how_much_its_model_is_to_think(api):
     for effort in ("low", "high"):
         assert TAKEN[api](await body_of(api, reasoning_effort=effort)) == effort

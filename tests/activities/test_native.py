@@ -22,6 +22,7 @@ from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
 from tests.native_apis import KEY, MODELS, USED, Says, Vendor
 from tests.requirements import promise
+from tests.sizes import spread
 
 ADD = {
     "type": "function",
@@ -72,7 +73,7 @@ def given_back(completion):
 
 
 @promise("models:native-signed")
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("streams", spread([True, False], 1))
 @pytest.mark.parametrize("api", MODELS)
 async def test_what_was_signed_comes_back_unchanged_beside_its_calls(api, streams):
     def script(answered, body):

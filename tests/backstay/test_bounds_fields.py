@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.approvals.deciding import DecisionInvalid, admit
@@ -16,6 +16,7 @@ from backstay.requests import OpenRun
 from backstay.task.plan import resolve
 from backstay.task.task import Task, too_long
 from tests.requirements import promise
+from tests.sizes import sized
 from workflows.asking.said import said_in
 from workflows.read_run import ReadRequest
 from workflows.undo_run import UndoRequest
@@ -107,6 +108,7 @@ def filled(sign: str, most: int, characters: int) -> str:
 
 @promise("runs:bounds-filled")
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: f"{field.name} of {field.most}")
+@settings(max_examples=sized(100, 8))
 @given(sign=st.one_of(st.sampled_from(SIGNS), st.characters(exclude_categories=["Cs"])))
 def test_a_field_takes_what_fills_it_and_refuses_one_byte_more_by_its_name(field, sign):
     full = filled(sign, field.most - field.besides, field.characters)

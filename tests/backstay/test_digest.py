@@ -301,6 +301,7 @@ def test_what_cannot_be_done_is_refused(arguments, fault):
 
 
 @promise("context:20mb")
+@pytest.mark.thorough
 def test_twenty_megabytes_are_digested():
     rows = [{"id": n, "text": "words " * 30, "amount": n / 7} for n in range(90_000)]
     digest = summarize_payload("x", rows)

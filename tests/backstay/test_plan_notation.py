@@ -49,6 +49,7 @@ def test_a_text_with_dollar_and_brace_of_its_own_can_be_said(text):
 
 
 @promise("plans:brought-is-data")
+@pytest.mark.thorough
 @settings(max_examples=sized(300, 60), database=None, deadline=None)
 @given(DATA, TEXTS, TEXTS, TEXTS)
 def test_what_the_input_and_earlier_results_hold_arrives_as_it_was_and_refers_to_nothing(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from backstay.redaction.handles import handle_for, handles_in
 from backstay.redaction.redactor import Redactor, redact_payload
 from tests.requirements import promise
-from tests.sizes import sized
+from tests.sizes import sized, spread
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -270,20 +270,23 @@ def test_two_secrets_as_names_keep_both_entries():
 @promise("secrets:odd-payloads")
 @pytest.mark.parametrize(
     "piece",
-    [
-        *(
-            "a",
-            "-eyJaaaaaaaaaa",
-            "sk-",
-            "-----BEGIN PRIVATE KEY-----",
-            "://a:b",
-            'password="',
-            'password=\\"',
-            "token=a ",
-        ),
-        *("⟦secret:", "[", "[REDACTED:", "bearer ", "\\", "--a ", "<a ", "<password>", "x: 5\n", '{"a":', "="),
-        "password:\n",
-    ],
+    spread(
+        [
+            *(
+                "a",
+                "-eyJaaaaaaaaaa",
+                "sk-",
+                "-----BEGIN PRIVATE KEY-----",
+                "://a:b",
+                'password="',
+                'password=\\"',
+                "token=a ",
+            ),
+            *("⟦secret:", "[", "[REDACTED:", "bearer ", "\\", "--a ", "<a ", "<password>", "x: 5\n", '{"a":', "="),
+            "password:\n",
+        ],
+        7,
+    ),
 )
 @pytest.mark.timeout(400)
 def test_a_long_hostile_text_is_redacted(piece):

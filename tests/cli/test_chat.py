@@ -254,7 +254,8 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
         await leave(screen)
 
 
-@promise("sessions:looks")
+@promise("sessions:undo-as-shown")
+@pytest.mark.thorough
 async def test_commands_look_and_take_back(chat, turns, opened):
     text = turns.text(mail("one@undone.example"), finished("sent"))
     async with chat("--by", "ana", "--budget.max-steps", "7") as screen:

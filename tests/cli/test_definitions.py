@@ -9,6 +9,7 @@ import pytest
 from backstay.client import Backstay
 from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.requirements import promise
+from tests.sizes import spread
 
 EXAMPLES = HOUSE / "examples/definitions"
 SEED = {
@@ -102,35 +103,44 @@ async def test_one_bad_file_is_told_by_validate_and_hides_no_other(run, folder):
 @promise("plans:bad")
 @pytest.mark.parametrize(
     ("definition", "told"),
-    [
-        ("- a\n", "is not a mapping of fields"),
-        ("", "is empty"),
-        ("id: [", "not valid YAML or JSON"),
-        ("a: &a [1]\nb: *missing\n", "not valid YAML or JSON"),
-        ("\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]), "longer than"),
-        ("[" * 5000, "not valid YAML or JSON"),
-        ("id: x\nsteps: [{tool: a.b, params: {x: .nan}}]\n", "not valid YAML or JSON"),
-        ({"steps": STEPS}, "id: required field is missing; add it"),
-        ({"id": "1 x", "steps": STEPS}, "id: "),
-        ({"id": "x"}, "steps: required field is missing; add it"),
-        ({"id": "x", "steps": []}, "steps: "),
-        ({"id": "x", "steps": [{"params": {}}]}, "steps.0.tool: required field is missing; write provider.tool"),
-        ({"id": "x", "steps": [{"tool": "a.b", "params": {}, "arguments": {}}]}, "params and arguments are the same"),
-        ({"id": "x", "steps": STEPS, "owner": "me"}, "owner: unknown field"),
-        ({"id": "x", "steps": STEPS, "input": {"type": "array"}}, "must be the schema of an object"),
-        ({"id": "x", "steps": STEPS, "input": {"type": "object", "properties": 3}}, "write a JSON Schema"),
-        ({"id": "x", "steps": STEPS, "input": {"type": "object", "$ref": "#/$defs/a"}}, "refers to '#/$defs/a'"),
-        ({"id": "x", "steps": [{"tool": "a.b", "params": {"x": "${steps.0.result.y}"}}]}, "has not run by then"),
-        ({"id": "x", "steps": [{"tool": "a.b", "params": {"x": "${other.y}"}}]}, "is not a reference"),
-        (
-            {
-                "id": "x",
-                "input": {"type": "object", "properties": {"group": {}}},
-                "steps": [{"tool": "a.b", "params": {"x": "${input.grup}"}}],
-            },
-            "steps.0: ${input.grup}: the schema of `input` has no 'grup'; add it there",
-        ),
-    ],
+    spread(
+        [
+            ("- a\n", "is not a mapping of fields"),
+            ("", "is empty"),
+            ("id: [", "not valid YAML or JSON"),
+            ("a: &a [1]\nb: *missing\n", "not valid YAML or JSON"),
+            (
+                "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]),
+                "longer than",
+            ),
+            ("[" * 5000, "not valid YAML or JSON"),
+            ("id: x\nsteps: [{tool: a.b, params: {x: .nan}}]\n", "not valid YAML or JSON"),
+            ({"steps": STEPS}, "id: required field is missing; add it"),
+            ({"id": "1 x", "steps": STEPS}, "id: "),
+            ({"id": "x"}, "steps: required field is missing; add it"),
+            ({"id": "x", "steps": []}, "steps: "),
+            ({"id": "x", "steps": [{"params": {}}]}, "steps.0.tool: required field is missing; write provider.tool"),
+            (
+                {"id": "x", "steps": [{"tool": "a.b", "params": {}, "arguments": {}}]},
+                "params and arguments are the same",
+            ),
+            ({"id": "x", "steps": STEPS, "owner": "me"}, "owner: unknown field"),
+            ({"id": "x", "steps": STEPS, "input": {"type": "array"}}, "must be the schema of an object"),
+            ({"id": "x", "steps": STEPS, "input": {"type": "object", "properties": 3}}, "write a JSON Schema"),
+            ({"id": "x", "steps": STEPS, "input": {"type": "object", "$ref": "#/$defs/a"}}, "refers to '#/$defs/a'"),
+            ({"id": "x", "steps": [{"tool": "a.b", "params": {"x": "${steps.0.result.y}"}}]}, "has not run by then"),
+            ({"id": "x", "steps": [{"tool": "a.b", "params": {"x": "${other.y}"}}]}, "is not a reference"),
+            (
+                {
+                    "id": "x",
+                    "input": {"type": "object", "properties": {"group": {}}},
+                    "steps": [{"tool": "a.b", "params": {"x": "${input.grup}"}}],
+                },
+                "steps.0: ${input.grup}: the schema of `input` has no 'grup'; add it there",
+            ),
+        ],
+        10,
+    ),
 )
 async def test_a_bad_definition_names_file_field_and_fix(run, folder, definition, told):
     write(folder, "it.yaml", definition)

@@ -87,33 +87,35 @@ def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(crashed
 
 
 @promise("demo:crash")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
-def test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(crashed):
+def test_without_a_terminal_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(crashed):
     folder, code, out, err = crashed
     assert code == 0, err
-    assert re.search(r"kill -9 \d+: the worker is dead; 3 mails are out", err)
-    assert "effect.unknown" in err
-    assert "the declared check says it happened" in err
+    assert_killed_amid_the_sending(err)
     assert "Reminders sent: " in out
     assert "every e-mail was sent once" in err
     assert_every_mail_was_sent_once(folder)
 
 
-@promise("demo:first-step")
-async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
-    async with at_terminal(
-        *DEMO, "--home", str(share_images(tmp_path / "demo")), environment=bare(), folder=HOUSE
-    ) as terminal:
+def assert_killed_amid_the_sending(said):
+    assert re.search(r"kill -9 \d+: the worker is dead; 3 mails are out", said)
+    assert "effect.unknown" in said
+    assert "the declared check says it happened" in said
+
+
+async def seen_at_a_terminal(folder, *flags):
+    """Approve at a terminal and take back what was done; return what was shown up to then, and all of it."""
+    demonstration = (*DEMO, "--home", str(share_images(folder / "demo")), *flags)
+    async with at_terminal(*demonstration, environment=bare(), folder=HOUSE) as terminal:
         await terminal.shows("[d]etach?")
-        assert mailbox(tmp_path, "SELECT count(*) FROM sent") == [(0,)]
+        assert mailbox(folder, "SELECT count(*) FROM sent") == [(0,)]
         terminal.type("a")
         shown = await terminal.shows("Everything stays up until you press Enter")
-        assert_every_mail_was_sent_once(tmp_path)
-        assert re.search(rf"{len(overdue(tmp_path)[0])} changes made; undo them with: backstay undo task-", shown)
-        assert re.search(r"Look at it: +http://127\.0\.0\.1:\d+/namespaces/default/workflows/task-", shown)
+        assert_every_mail_was_sent_once(folder)
         (told,) = re.findall(r"Take it back:  (.*)", shown)
         # As in a checkout whose demo has run in its usual home, and which nobody has trusted.
-        checkout = tmp_path / "checkout"
+        checkout = folder / "checkout"
         (checkout / ".backstay").mkdir(parents=True)
         (checkout / ".venv").symlink_to(HOUSE / ".venv")
         given = {"cwd": checkout, "env": bare() | {"PYTHONPATH": str(HOUSE)}}
@@ -122,10 +124,44 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
         terminal.type("")
         recalled = await terminal.shows("every e-mail was sent once")
         code, _ = await terminal.ended()
-    await nothing_left(tmp_path)
-
+    await nothing_left(folder)
     assert code == 0
-    assert recalled.count("sent 1, recalled 1") == len(overdue(tmp_path)[0])
+    return shown, recalled
+
+
+@pytest_asyncio.fixture(scope="module")
+async def crashed_at_a_terminal(tmp_path_factory):
+    """Play the demo whose worker is killed at a terminal; yields its folder, what was shown, and all of it."""
+    folder = tmp_path_factory.mktemp("terminal")
+    yield folder, *await seen_at_a_terminal(folder, "--crash")
+
+
+@promise("demo:crash")
+@pytest.mark.timeout(400)
+def test_at_a_terminal_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(crashed_at_a_terminal):
+    _, shown, _ = crashed_at_a_terminal
+    assert_killed_amid_the_sending(shown)
+
+
+@promise("demo:first-step")
+@pytest.mark.timeout(400)
+def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(crashed_at_a_terminal):
+    assert_taken_back(*crashed_at_a_terminal)
+
+
+@promise("demo:first-step")
+@pytest.mark.thorough
+async def test_the_demo_without_a_kill_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
+    assert_taken_back(tmp_path, *await seen_at_a_terminal(tmp_path))
+
+
+def assert_taken_back(folder, shown, recalled):
+    count = len(overdue(folder)[0])
+    # It had asked once before.
+    assert "[d]etach?" not in shown
+    assert re.search(rf"{count} changes made; undo them with: backstay undo task-", shown)
+    assert re.search(r"Look at it: +http://127\.0\.0\.1:\d+/namespaces/default/workflows/task-", shown)
+    assert recalled.count("sent 1, recalled 1") == count
 
 
 class Waiting:

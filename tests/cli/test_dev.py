@@ -254,6 +254,7 @@ async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone
 
 
 @promise("clients:said")
+@pytest.mark.thorough
 async def test_dev_names_a_server_that_is_gone_and_a_model_without_a_price(lone_dev):
     await lone_dev.up()
     gone, price = await lone_dev.says("no tools    gone: "), await lone_dev.says("no price")
@@ -265,6 +266,7 @@ async def test_dev_names_a_server_that_is_gone_and_a_model_without_a_price(lone_
 
 
 @promise("clients:cli-dev")
+@pytest.mark.thorough
 async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(lone_dev):
     process = await lone_dev.up()
     worker_of = descendants_of(lone_dev.folder)

@@ -132,7 +132,7 @@ async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **
             (("BACKSTAY_APPROVER_KEY",), {}, "BACKSTAY_APPROVER_KEY: this worker has no key"),
             ((), {"BACKSTAY_BLOBS": "empty"}, "BACKSTAY_BLOBS: empty is not the folder"),
         ],
-        3,
+        2,
     ),
 )
 async def test_a_worker_with_other_keys_or_another_folder_takes_no_work(site, role, without, changed, names):
@@ -169,6 +169,7 @@ async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(s
 
 
 @promise("workers:toolbox")
+@pytest.mark.thorough
 async def test_another_toolbox_is_only_named(site):
     other = site.folder / "other.json"
     shutil.copy(site.environment["BACKSTAY_TOOLBOX"], other)
@@ -182,7 +183,7 @@ async def test_another_toolbox_is_only_named(site):
 
 
 @promise("workers:home")
-@pytest.mark.parametrize("deed", ["deleted", "replaced by another one"])
+@pytest.mark.parametrize("deed", spread(["replaced by another one", "deleted"], 1))
 async def test_a_worker_whose_home_is_gone_stops_and_says_so(site, deed):
     home, whole = site.folder / f"home-{deed[:7]}", Path(site.home(f"whole-{deed[:7]}"))
     home.symlink_to(whole)

@@ -31,6 +31,7 @@ def written(folder, said):
 
 
 @promise("models:strict")
+@pytest.mark.thorough
 async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(nursery, tmp_path):
     said = {"endpoints": {"a": {"base_url": "http://127.0.0.1:9/v1", "key": KEY}}}
 
@@ -102,8 +103,7 @@ async def test_nothing_of_the_extra_is_loaded_unless_models_yaml_names_its_api(t
 
 
 @promise("models:native-keys")
-@pytest.mark.parametrize("api", MODELS)
-@pytest.mark.parametrize("key", [NATIVE_KEY, None])
+@pytest.mark.parametrize(("api", "key"), spread([(api, key) for key in (NATIVE_KEY, None) for api in MODELS], 3))
 async def test_doctor_asks_a_native_endpoint_with_its_own_key_or_none_what_models_it_has(nursery, tmp_path, api, key):
     share_images(tmp_path / ".backstay")
     async with Vendor(api, lambda *_: Says(), key=key).open() as vendor:

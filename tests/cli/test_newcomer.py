@@ -16,6 +16,7 @@ from tests.docs.blocks import newcomers_commands, newcomers_plan
 from tests.engine import share_images
 from tests.ports import own_port
 from tests.requirements import promise
+from tests.sizes import spread
 
 
 class Example:
@@ -136,7 +137,7 @@ async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_p
 
 
 @promise("clients:not-believed")
-@pytest.mark.parametrize("how", ["killed", "of another Temporal"])
+@pytest.mark.parametrize("how", spread(["killed", "of another Temporal"], 1))
 async def test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed(nursery, opened, tmp_path, how):
     home = share_images(tmp_path / "home")
     temporal = "127.0.0.1:9" if how != "killed" else opened.client.service_client.config.target_host

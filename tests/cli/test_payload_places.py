@@ -14,6 +14,7 @@ from tests.cli.commands import bare, forked
 from tests.nursery.nursery import COMMAND
 from tests.requirements import promise
 from tests.s3_server import ACCESS, SECRET
+from tests.sizes import spread
 
 SIZES = (10, 70_000, 300_000)
 AROUND, BACK = ("bucket", "database", "files"), ("database", "bucket", "files")
@@ -115,7 +116,7 @@ async def test_payloads_go_from_place_to_place_and_every_one_is_what_it_was(
 
 
 @promise("store:move-killed")
-@pytest.mark.parametrize(("to_bucket", "back"), [(True, False), (True, True), (False, False)])
+@pytest.mark.parametrize(("to_bucket", "back"), spread([(True, False), (True, True), (False, False)], 1))
 async def test_a_move_that_is_killed_is_done_by_the_next_one_and_no_worker_begins_in_between(
     opened_store, command, variables, nursery, s3_server, bucket, tmp_path, to_bucket, back
 ):

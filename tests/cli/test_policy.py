@@ -215,6 +215,7 @@ async def test_the_prompt_accepts_only_a_line_that_says_what_the_person_said(tmp
 
 
 @promise("policy:check")
+@pytest.mark.thorough
 async def test_a_rule_for_a_tool_that_is_not_there_is_named_by_check_and_doctor(command, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(

@@ -10,6 +10,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of
 from tests.requirements import promise
+from tests.sizes import spread
 
 
 def mails(*recipients, text="I write.", body="b"):
@@ -218,7 +219,7 @@ async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_shown_th
 
 
 @promise("clients:prompt-whole")
-@pytest.mark.parametrize("size", [3_000, 7_000])
+@pytest.mark.parametrize("size", spread([7_000, 3_000], 1))
 async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_shown(person, scripts, opened, size):
     body = "line\n" * (size // 5) + "the last words"
     text = scripts.task(mails(f"one@long{size}.example", body=body))["text"]
@@ -310,7 +311,7 @@ async def test_keys_that_were_typed_before_a_question_stood_there_do_not_decide_
 
 
 @promise("clients:prompt-end")
-@pytest.mark.parametrize("key", ["r", "e", "s", "c"])
+@pytest.mark.parametrize("key", spread(["r", "e", "s", "c"], 2))
 async def test_the_end_of_the_input_decides_nothing_at_any_question(person, scripts, opened, key):
     domain = f"@end-{key}.example"
     text = scripts.task(mails(f"one{domain}", f"two{domain}"))["text"]

@@ -194,6 +194,7 @@ def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(sett
 
 
 @promise("clients:reload")
+@pytest.mark.thorough
 async def test_the_command_refuses_the_role_without_files_and_says_why_its_worker_cannot_start(nursery, tmp_path):
     environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), TEMPORAL_ADDRESS="127.0.0.1:9")
     refused = await forked(nursery, "worker", "--reload", "--role", "sandbox", environment=environment, folder=tmp_path)

@@ -152,7 +152,8 @@ async def test_no_request_to_an_address_from_a_file_carries_the_key_of_the_envir
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     (tmp_path / ".env").write_text(f"OPENAI_BASE_URL={address}\n", encoding="utf-8")
     async with server:
-        done = await run("doctor", folder=tmp_path, OPENAI_API_KEY=KEY, BACKSTAY_TRUSTED=str(tmp_path))
+        given = {"OPENAI_API_KEY": KEY, "BACKSTAY_TRUSTED": str(tmp_path), "BACKSTAY_NSJAIL": "/none"}
+        done = await run("doctor", folder=tmp_path, **given)
 
     assert heads
     assert not any(KEY.encode() in head for head in heads)

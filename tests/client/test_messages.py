@@ -95,7 +95,8 @@ async def test_the_messages_are_those_of_the_model_with_every_answer_whole_and_t
     assert SECRET not in json.dumps(messages)
 
 
-@promise("clients:messages-long")
+@promise("clients:messages")
+@pytest.mark.thorough
 async def test_a_long_run_that_was_cut_and_continued_is_read_back_whole(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
     # A script cannot count the answers of a model that is shown only the last ones.

@@ -106,7 +106,8 @@ async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_i
     await run.cancel()
 
 
-@promise("clients:reading-late")
+@promise("clients:reading")
+@pytest.mark.thorough
 async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one(opened):
     _, scripts, backstay = opened
     reads = Reply(calls=[("mail__list_customers", {"limit": 1, "offset": offset}) for offset in range(20)])

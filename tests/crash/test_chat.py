@@ -5,6 +5,8 @@ import sqlite3
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 import opening
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply
@@ -96,7 +98,8 @@ class Eavesdropper:
         return list(whole.values())
 
 
-@promise("sessions:ten-turns")
+@promise("sessions:turns")
+@pytest.mark.thorough
 async def test_ten_turns_with_a_kill_an_approval_an_undo_and_a_steer(temporal, nursery, tmp_path):
     scene = Scene()
     async with open_case(temporal, nursery, tmp_path / "case", rules=scene.turns) as case:

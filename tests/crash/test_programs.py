@@ -12,8 +12,8 @@ from tests.engine import assert_no_task_failure, share_images
 from tests.requirements import promise
 from tests.sizes import sized
 
-ROUNDS = 30
-EVERY = sized(10, 15)
+ROUNDS = sized(30, 12)
+EVERY = sized(10, 12)
 PROGRAM = f"""
 import random, time, uuid
 
@@ -21,6 +21,7 @@ readings = []
 for n in range({ROUNDS}):
     page = await mail.list_customers(offset=n, limit=1)
     reading = f"{{n}} {{time.time():.6f}} {{random.random()}} {{uuid.uuid4()}} {{list({{str(n), 'a', 'b', 'c'}})}}"
+    reading += " -" * 60
     print(reading)
     readings.append(reading)
     if n % {EVERY} == {EVERY} - 1:
@@ -71,7 +72,7 @@ class Workers:
 
 @promise("recovery:killed")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("every", [14, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [sized(14, 7), pytest.param(1, marks=pytest.mark.soak)])
 async def test_a_program_whose_worker_dies_at_every_turn_ends_as_if_nothing_had_happened(
     temporal, nursery, sandbox, tmp_path, every
 ):

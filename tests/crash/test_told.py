@@ -32,7 +32,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
             (Point("after", "webhook.send"), True),
             (Point("before", "outbox.sent", 2), True),
         ],
-        2,
+        1,
     ),
     ids=lambda value: value.name if isinstance(value, Point) else "",
 )

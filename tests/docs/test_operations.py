@@ -30,6 +30,7 @@ from tests.nursery.typed import forked_in_shells
 from tests.ports import own_port
 from tests.postgres import open_postgres
 from tests.requirements import promise
+from tests.sizes import spread
 
 PLACES = ("backup", "maintenance", "monitoring")
 PAGES = "".join((HOUSE / f"docs/{name}.md").read_text(encoding="utf-8") for name in PLACES)
@@ -403,7 +404,8 @@ async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(p
 @promise("operations:typed-monitoring")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    ("heading", "setting"), [("Metrics", "BACKSTAY_METRICS_ADDRESS"), ("Traces", "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    ("heading", "setting"),
+    spread([("Metrics", "BACKSTAY_METRICS_ADDRESS"), ("Traces", "OTEL_EXPORTER_OTLP_ENDPOINT")], 1),
 )
 async def test_what_the_page_says_of_monitoring_starts_a_worker(place, heading, setting):
     (block,) = commands(heading)

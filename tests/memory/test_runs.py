@@ -179,6 +179,7 @@ async def test_an_own_record_that_is_recalled_vouches_as_before_and_the_words_of
 
 
 @promise("store:memory-whose")
+@pytest.mark.thorough
 async def test_only_a_run_that_is_proven_to_be_a_users_reads_and_fills_their_memory(office):
     await run(office, finish("The wisteria is cut in October."))
     await run(office, finish("The wisteria of nobody is cut in May."), by="")

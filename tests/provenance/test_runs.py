@@ -381,6 +381,7 @@ async def test_a_reference_in_a_plan_of_a_model_is_not_asked_about_for_what_othe
 
 
 @promise("policy:contacts")
+@pytest.mark.thorough
 async def test_a_name_of_two_records_is_asked_about_with_the_reason_and_a_name_of_one_is_not(opened):
     lookup = call("people")
     await unasked(opened, lookup, call("send", to="bo@home.example"), input={"say": "Write to Bo"})

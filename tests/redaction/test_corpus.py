@@ -30,6 +30,7 @@ def mistaken(held_out: bool) -> list[Negative]:
 
 
 @promise("secrets:redact-corpus")
+@pytest.mark.thorough
 def test_the_corpus_is_as_large_and_as_mixed_as_it_says():
     check()
 

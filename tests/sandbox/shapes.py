@@ -20,7 +20,7 @@ from tests.sandbox.playing import BINDINGS, Failed, play
 from tests.sizes import sized
 
 FOLDER = Path(__file__).parent / "shapes"
-EACH = sized(5, 2)
+EACH = sized(5, 1)
 """How many scripts of the sample each layout is in."""
 LANES = 3
 ANYTHING = Signature([Parameter("others", Parameter.VAR_KEYWORD)])

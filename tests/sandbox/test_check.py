@@ -268,6 +268,7 @@ PARTS = st.sampled_from(
 
 
 @promise("programs:check-total")
+@pytest.mark.thorough
 @settings(max_examples=sized(400, 100), deadline=None)
 @given(source=st.text() | st.lists(PARTS, max_size=30).map("".join))
 @example(source="global mail\nmail.search(1)")

@@ -182,6 +182,7 @@ JSON = st.recursive(
 
 
 @promise("sandbox:frames")
+@pytest.mark.thorough
 @given(JSON)
 def test_every_plain_json_value_comes_through_as_it_is(value):
     text = json.dumps({"done": {"ok": value}})

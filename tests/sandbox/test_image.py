@@ -47,6 +47,7 @@ def built(images) -> Image:
 
 
 @promise("sandbox:image")
+@pytest.mark.thorough
 def test_builds_in_different_folders_have_the_same_hash_and_bytes(built, images):
     other = image()
     assert other.path.parents[1] != built.path.parents[1]
@@ -285,6 +286,7 @@ def test_every_file_of_the_jail_is_in_the_image_and_counts_in_its_hash():
 
 
 @promise("sandbox:image-found")
+@pytest.mark.thorough
 def test_a_user_without_rights_builds_an_image_that_is_found_again(reachable):
     # The library that reads binaries imports this module in passing; the interpreter of an image has none.
     source = """

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from tests.requirements import promise
 from tests.sandbox.playing import NOW, Failed, body, opened, play
+from tests.sizes import spread
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -216,27 +217,34 @@ IN_A_GROUP = "async with asyncio.TaskGroup() as g:\n    g.create_task(mail.send(
 @promise("programs:errors-one-line")
 @pytest.mark.parametrize(
     ("source", "kind", "told"),
-    [
-        ("x = 1\ny = x / 0", "ZeroDivisionError", "division by zero (line 2)"),
-        ("def f():\n    return {}['a']\n\nf()", "KeyError", "key 'a' is not there (line 2)"),
-        ("import json\njson.loads('{')", "JSONDecodeError", "(line 2)"),
-        ("x = = 1", "SyntaxError", "invalid syntax (line 1)"),
-        ("import nothing_like_it", "ModuleNotFoundError", "No module named 'nothing_like_it' (line 1)"),
-        ("raise ValueError('one\\ntwo')", "ValueError", "one two (line 1)"),
-        ("raise ValueError('\\ud800')", "ValueError", "\\ud800 (line 1)"),
-        ("raise SystemExit('enough')", "SystemExit", "enough (line 1)"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt", "(line 1)"),
-        (UNSPEAKABLE, "E", "its text cannot be shown: RuntimeError (line 3)"),
-        ("def f(): f()\nf()", "RecursionError", "maximum recursion depth exceeded"),
-        ("await asyncio.Event().wait()", "Deadlock", "awaits something that nothing will complete. (line 1)"),
-        ("await asyncio.get_running_loop().create_future()", "Deadlock", "(line 1)"),
-        ("async def main():\n    yield 1", "SyntaxError", "main must return its result, not yield it"),
-        ("input()", "EOFError", "(line 1)"),
-        ("import threading\nthreading.Thread(target=print).start()", "RuntimeError", "can't start new thread (line 2)"),
-        ("import os\nos.fork()", "PermissionError", "(line 2)"),
-        ("x = [bytearray(1 << 28) for _ in range(9)]", "MemoryLimit", "memory: the program needs more than 512 MB"),
-        (IN_A_GROUP, "ExceptionGroup", "TypeError: mail.send: arguments['x'] is of type set"),
-    ],
+    spread(
+        [
+            ("x = 1\ny = x / 0", "ZeroDivisionError", "division by zero (line 2)"),
+            ("def f():\n    return {}['a']\n\nf()", "KeyError", "key 'a' is not there (line 2)"),
+            ("import json\njson.loads('{')", "JSONDecodeError", "(line 2)"),
+            ("x = = 1", "SyntaxError", "invalid syntax (line 1)"),
+            ("import nothing_like_it", "ModuleNotFoundError", "No module named 'nothing_like_it' (line 1)"),
+            ("raise ValueError('one\\ntwo')", "ValueError", "one two (line 1)"),
+            ("raise ValueError('\\ud800')", "ValueError", "\\ud800 (line 1)"),
+            ("raise SystemExit('enough')", "SystemExit", "enough (line 1)"),
+            ("raise KeyboardInterrupt", "KeyboardInterrupt", "(line 1)"),
+            (UNSPEAKABLE, "E", "its text cannot be shown: RuntimeError (line 3)"),
+            ("def f(): f()\nf()", "RecursionError", "maximum recursion depth exceeded"),
+            ("await asyncio.Event().wait()", "Deadlock", "awaits something that nothing will complete. (line 1)"),
+            ("await asyncio.get_running_loop().create_future()", "Deadlock", "(line 1)"),
+            ("async def main():\n    yield 1", "SyntaxError", "main must return its result, not yield it"),
+            ("input()", "EOFError", "(line 1)"),
+            (
+                "import threading\nthreading.Thread(target=print).start()",
+                "RuntimeError",
+                "can't start new thread (line 2)",
+            ),
+            ("import os\nos.fork()", "PermissionError", "(line 2)"),
+            ("x = [bytearray(1 << 28) for _ in range(9)]", "MemoryLimit", "memory: the program needs more than 512 MB"),
+            (IN_A_GROUP, "ExceptionGroup", "TypeError: mail.send: arguments['x'] is of type set"),
+        ],
+        10,
+    ),
 )
 async def test_an_error_is_told_in_one_line_with_its_type_and_the_programs_own_line(sandbox, source, kind, told):
     error = (await play(sandbox, source)).error

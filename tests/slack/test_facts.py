@@ -133,7 +133,8 @@ async def test_a_request_shows_what_would_change_in_a_workspace(office):
     assert draft.read_text(encoding="utf-8") == "Dear Ana,\nsee you on friday\n"
 
 
-@promise("slack:facts-long-plan")
+@promise("slack:facts")
+@pytest.mark.thorough
 async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office):
     steps = [("office.send", {"to": "a@x.example"}), *[("office.customer", {})] * 149]
     handle, message = await planned(office, "a long plan", *steps, budget={"max_tool_calls": 150})

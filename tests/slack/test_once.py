@@ -128,6 +128,7 @@ async def test_people_are_not_reminded_of_what_was_decided_while_slack_took_noth
 
 
 @promise("slack:racing")
+@pytest.mark.thorough
 async def test_two_processes_post_a_request_once_and_one_that_comes_late_shows_what_waits(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "socket", gateway=False) as office:
         newer = await office.engine.start(office.scripts.task(mail("z@ana.example")))

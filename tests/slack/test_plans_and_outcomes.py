@@ -58,7 +58,8 @@ async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
 
 
-@promise("slack:changed-word")
+@promise("slack:outcome")
+@pytest.mark.thorough
 async def test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_say_now(temporal, tmp_path):
     more = {"toolbox": losing(tmp_path), "request_deadline_seconds": 3}
     async with open_office(temporal, tmp_path, "http", **more) as office:

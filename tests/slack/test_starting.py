@@ -95,7 +95,7 @@ async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tm
 
 
 @promise("slack:serving")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", spread(list(MODES), 1))
 async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, nursery, tmp_path, mode):
     async with (
         open_office(temporal, tmp_path, mode, gateway=False) as office,

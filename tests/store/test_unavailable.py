@@ -156,6 +156,7 @@ async def test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_n
 
 
 @promise("store:postgres-silent")
+@pytest.mark.thorough
 async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("store.database.postgres.ANSWER_S", 0.3)
     monkeypatch.setattr("store.database.postgres.CONNECT_S", 0.3)

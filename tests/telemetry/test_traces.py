@@ -23,6 +23,7 @@ from tests.engine import Scripts, assert_no_task_failure, ended, share_images
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
 from tests.otlp import open_collector
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.telemetry.sites import SECRET_KEY, open_site
 from workflows import WORKFLOWS
 
@@ -198,6 +199,7 @@ async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(s
 
 
 @promise("operations:otel-replay")
+@pytest.mark.thorough
 async def test_a_trace_changes_no_command_of_a_run_and_a_replay_sends_and_counts_nothing(temporal, nursery, tmp_path):
     scripts = Scripts()
     mail = Reply(calls=[("mail__send_email", {"to": "a@free.example", "subject": "s", "body": "b"})])
@@ -284,7 +286,7 @@ async def test_a_run_starts_and_ends_while_no_collector_can_be_reached(temporal,
 
 
 @promise("operations:otel-extra")
-@pytest.mark.parametrize("role", ["runs", "all"])
+@pytest.mark.parametrize("role", spread(["runs", "all"], 1))
 async def test_a_missing_extra_is_named_with_the_variable_that_asks_for_it(tmp_path, role):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.exporter'] = None\n")
     environment = plain_environment() | {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backstay.testing import Bill, Conversation, Reply, ScriptedModel, Tokens, payload_of
 from tests.requirements import promise
+from tests.sizes import spread
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "Say something."}]}
 PRICES = {"m": (1.0, 0.1, 4.0)}
@@ -237,7 +238,9 @@ async def test_as_a_process_it_prints_its_address_serves_and_ends_on_a_signal():
 
 
 @promise("testing:script-faults")
-@pytest.mark.parametrize("script", ["reminders", "examples.nowhere:Reminders", "examples.mailbox.reminders:Nobody"])
+@pytest.mark.parametrize(
+    "script", spread(["examples.mailbox.reminders:Nobody", "reminders", "examples.nowhere:Reminders"], 1)
+)
 async def test_a_script_that_cannot_be_loaded_is_refused_by_name(script):
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "backstay.testing", "--script", script, stderr=asyncio.subprocess.PIPE

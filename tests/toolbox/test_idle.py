@@ -66,6 +66,7 @@ async def test_a_server_is_left_open_where_the_entry_says_so(tmp_path, opened, r
 
 
 @promise("tools:idle")
+@pytest.mark.thorough
 async def test_a_call_that_takes_longer_is_not_cut(opened, servers, tmp_path):
     entry = {"command": "python", "args": [str(servers / "office.py"), "stdio"], "idleTimeout": 0.05}
     async with opened(tmp_path, {"mcpServers": {"office": entry}}) as toolbox:

@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
 from tests.requirements import promise
+from tests.sizes import spread
 
 PLUGINS = Path(__file__).parent / "plugins"
 RATIO = {"source": "s", "ratio": 1.5, "fast": True}
@@ -154,7 +155,7 @@ async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugge
 
 
 @promise("plugins:values")
-@pytest.mark.parametrize("value", ["-v", "--fast", "-5", "-x y", "", "=", "a=b", "@here", "ä\n'\"$(x)`"])
+@pytest.mark.parametrize("value", spread(["-v", "--fast", "", "-5", "=", "a=b", "@here", "-x y", "ä\n'\"$(x)`"], 4))
 async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
     async with plugged("convert", "remote") as toolbox:
         (tmp_path / "plugins/convert/here").write_text("--fast", encoding="utf-8")
@@ -394,6 +395,7 @@ async def test_plugins_are_granted_to_users_like_servers(plugged):
 
 
 @promise("plugins:broken")
+@pytest.mark.thorough
 async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_be_used(tmp_path):
     for name in ("broken", "words"):
         shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name)

@@ -6,6 +6,7 @@ import pytest
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
+from tests.sizes import spread
 from toolbox.mcp.http_transport import ObservedTransport, current
 from toolbox.providers.elicitation import InputResponse, input_required_of
 
@@ -37,7 +38,7 @@ def kept(question):
 
 
 @promise("tools:revisions-reply")
-@pytest.mark.parametrize("provider", ["office", "remote"])
+@pytest.mark.parametrize("provider", spread(["remote", "office"], 1))
 async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
     room = f"room of {provider}"
     asked = (await call(office, f"{provider}.give_away", {"room": room})).question

@@ -194,6 +194,7 @@ def test_the_names_of_parameters_tell_what_a_tool_is_about():
 
 
 @promise("tools:search")
+@pytest.mark.thorough
 async def test_ten_thousand_tools_are_searched():
     nouns = ["invoice", "message", "ticket", "customer", "report", "backup", "device", "order", "page", "branch"]
     definitions = [

@@ -2,10 +2,11 @@
 
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from tests.browser import assert_accessible, assert_fits
+from tests.browser import COLOURS, assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import (
@@ -34,9 +35,10 @@ async def shared(temporal, tmp_path_factory):
 
 
 async def has_no_barriers(page):
-    for scheme in ("light", "dark"):
-        await page.emulate_media(color_scheme=scheme)
-        await assert_accessible(page)
+    await page.emulate_media(color_scheme="light")
+    await assert_accessible(page)
+    await page.emulate_media(color_scheme="dark")
+    await assert_accessible(page, only=COLOURS)
     await assert_fits(page)
 
 
@@ -63,7 +65,8 @@ async def test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_w
     assert running.mailbox.rows("SELECT subject FROM sent WHERE recipient = 'edit@x.example'") == [("Good day",)]
 
 
-@promise("page:barriers-before")
+@promise("page:barriers")
+@pytest.mark.thorough
 async def test_what_asks_whether_to_take_back_or_to_end_a_run_has_none(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("back@x.example"), mail("other@x.example")))
@@ -87,7 +90,8 @@ async def test_what_asks_whether_to_take_back_or_to_end_a_run_has_none(browser, 
     await handle.terminate()
 
 
-@promise("page:barriers-alike")
+@promise("page:barriers")
+@pytest.mark.thorough
 async def test_what_became_of_equal_calls_has_none_also_where_one_was_not_decided(browser, shared):
     running, scripts, served = shared
     handles = [await running.start(scripts.task(mail("equal@x.example"))) for _ in range(2)]
@@ -107,7 +111,7 @@ async def test_what_became_of_equal_calls_has_none_also_where_one_was_not_decide
     assert results == [[(ANA, "approve", True)], [(ANA, "reject", True)]]
 
 
-@promise("page:barriers-refused")
+@promise("page:barriers")
 async def test_pages_that_refuse_strangers_and_find_nothing_have_none(browser, shared):
     _, _, served = shared
     for more, path, status, says in (
@@ -121,7 +125,8 @@ async def test_pages_that_refuse_strangers_and_find_nothing_have_none(browser, s
             await has_no_barriers(page)
 
 
-@promise("page:barriers-stale")
+@promise("page:barriers")
+@pytest.mark.thorough
 async def test_a_refusal_that_lists_what_has_changed_has_none(browser, shared):
     running, scripts, served = shared
     first = await running.start(scripts.task(mail("a@old.example", "b@old.example")), "stale")

@@ -66,7 +66,10 @@ async def test_to_reject_and_stop_ends_the_run_and_the_model_is_not_asked_again(
 @promise("page:reject-always")
 @pytest.mark.parametrize(
     ("arguments", "further"),
-    [pytest.param("these", is_asked, id="these-arguments"), pytest.param("any", is_not_asked, id="any-arguments")],
+    [
+        pytest.param("these", is_asked, id="these-arguments", marks=pytest.mark.thorough),
+        pytest.param("any", is_not_asked, id="any-arguments"),
+    ],
 )
 async def test_what_is_rejected_always_is_not_asked_again_and_not_done(browser, shared, arguments, further):
     running, scripts, served = shared
@@ -85,7 +88,8 @@ async def test_what_is_rejected_always_is_not_asked_again_and_not_done(browser, 
     assert not [to for to in running.mailbox.sent() if to.endswith("@never.example")]
 
 
-@promise("page:for-session")
+@promise("page:always")
+@pytest.mark.thorough
 async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_arguments(browser, shared):
     running, scripts, served = shared
     session = {"user_id": "of-sessions", "session_id": "one"}
@@ -137,7 +141,7 @@ async def test_what_is_remembered_always_holds_in_every_run_of_the_user_for_any_
     ]
 
 
-@promise("page:ticked")
+@promise("page:inbox")
 async def test_the_ticked_of_equal_calls_are_rejected_with_one_comment_and_the_others_wait(browser, shared):
     running, scripts, served = shared
     tasks = [scripts.task(mail("same@tick.example")) for _ in range(3)]
@@ -194,7 +198,8 @@ def rooms():
         yield room
 
 
-@promise("page:without-processes")
+@promise("page:less-time")
+@pytest.mark.thorough
 async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_commands(
     browser, temporal, tmp_path, rooms
 ):

@@ -347,6 +347,7 @@ async def past(served):
 
 
 @promise("page:markup")
+@pytest.mark.thorough
 async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes_markup(browser, temporal, served):
     name = await past(served)
     async with asking(temporal, served) as asks, browser.tab(extra_http_headers=headers(ANA)) as page:

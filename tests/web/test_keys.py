@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -81,6 +82,8 @@ async def test_a_slash_goes_to_the_search_without_being_typed_there(browser, sha
             await page.keyboard.press("/")
             await expect(page.get_by_role("searchbox")).to_be_focused()
             await expect(page.get_by_role("searchbox")).to_have_value("")
+            await page.keyboard.type("jr/")
+            await expect(page.get_by_role("searchbox")).to_have_value("jr/")
 
 
 @promise("page:help-key")
@@ -105,7 +108,8 @@ async def test_a_question_mark_opens_the_help_which_keeps_all_other_keys_until_i
         assert page.url == f"{served.url}/"
 
 
-@promise("page:text-keys")
+@promise("page:search-key")
+@pytest.mark.thorough
 async def test_a_key_that_is_typed_in_a_field_is_only_text(browser, shared):
     running, _, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:

@@ -136,7 +136,8 @@ async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'mo@ana.example'") == [(0,)]
 
 
-@promise("page:remembered")
+@promise("page:always")
+@pytest.mark.thorough
 async def test_what_is_remembered_is_not_asked_again_in_this_run(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("n@plain.example"), mail("o@plain.example"), user_id="remembers"))
@@ -227,7 +228,8 @@ async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, 
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
 
-@promise("page:form-values")
+@promise("page:tool-form")
+@pytest.mark.thorough
 async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits(browser, shared):
     running, scripts, served = shared
     task = scripts.task(Reply(calls=[("office__book", {"room": "cellar"})]))
@@ -399,6 +401,7 @@ def visitor(by):
 
 
 @promise("page:inbox")
+@pytest.mark.thorough
 async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof(browser, shared):
     running, scripts, served = shared
     reply = mail("same@ana.example", subject="the same")
@@ -482,7 +485,8 @@ def counted(title):
     return int(title[1:].partition(")")[0]) if title.startswith("(") else 0
 
 
-@promise("page:inbox-phone")
+@promise("page:barriers")
+@pytest.mark.thorough
 async def test_the_page_fits_a_phone_and_is_accessible_in_the_dark(browser, shared):
     running, scripts, served = shared
     steps = [send("phone@ana.example", body="A long text without any break: " + "x" * 300), send("p@bo.example")]

@@ -81,7 +81,7 @@ async def sent(ana, handle, deed, field, odd):
 
 @promise("page:odd-json")
 @pytest.mark.parametrize(
-    ("deed", "field"), spread([(deed, field) for deed, fields in FIELDS.items() for field in fields], 8)
+    ("deed", "field"), spread([(deed, field) for deed, fields in FIELDS.items() for field in fields], 4)
 )
 async def test_odd_json_in_a_field_is_refused_by_the_name_of_the_field(opened, deed, field):
     ana, handle = opened

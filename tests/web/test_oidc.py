@@ -23,6 +23,7 @@ from gateways.web.serving import open_identity
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.serving import served as serving
+from tests.sizes import spread
 from tests.web.pages import KEY, SECRET, listed, place, press, served_page, told, verdicts
 
 ANA, AUDIENCE = "ana@example.com", "the-page"
@@ -190,7 +191,7 @@ async def test_the_claim_that_names_people_is_the_one_that_is_set(opened):
 
 
 @promise("page:token-audience")
-@pytest.mark.parametrize("missing", ["oidc_issuer", "oidc_audience"])
+@pytest.mark.parametrize("missing", spread(["oidc_audience", "oidc_issuer"], 1))
 async def test_a_page_for_tokens_of_anybody_does_not_start(opened, missing):
     _, running, _, served = opened
     with pytest.raises(SettingsInvalid, match="BACKSTAY_OIDC_ISSUER, BACKSTAY_OIDC_AUDIENCE: required"):

@@ -152,7 +152,7 @@ async def test_the_user_of_the_run_reads_along_where_the_policy_names_others(off
             pytest.param({"url": "http://0.0.0.0"}, {}, "ana", "which lets in on this machine only", id="elsewhere"),
             pytest.param({}, {}, "ana, bo", "--by: your name cannot be used here", id="a-name-for-no-link"),
         ],
-        2,
+        1,
     ),
 )
 async def test_a_chat_that_the_page_does_not_know_says_why_once_and_asks_once_in_a_turn(

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from playwright.async_api import expect
 
 from backstay.testing import Reply
@@ -86,7 +87,8 @@ async def test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_presse
         await handle.terminate()
 
 
-@promise("page:runpage-barriers")
+@promise("page:barriers")
+@pytest.mark.thorough
 async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible(open_engine, browser):
     scripts = Scripts()
     async with open_engine(scripts, cached=100, **behind_a_proxy()) as running, served_page(running) as served:
@@ -117,7 +119,8 @@ async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible
         await plan.terminate()
 
 
-@promise("page:keyboard")
+@promise("page:deeds")
+@pytest.mark.thorough
 async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_takes_back(
     open_engine, browser
 ):

@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -70,7 +71,8 @@ async def test_an_approval_from_a_page_that_did_not_hold_all_of_it_is_refused(br
     await ended(handle)
 
 
-@promise("page:change-batch")
+@promise("page:many-calls")
+@pytest.mark.thorough
 async def test_changing_one_call_of_a_batch_shows_all_of_them_again_and_sends_nothing_before(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("a@batch.example", "b@batch.example", "c@batch.example")))

@@ -1,6 +1,7 @@
 """Every call takes one way: one function orders it, and one table says which stages it passes."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -22,15 +23,24 @@ TOGETHER = ("workflows/calls/tool_calls.py", "ToolCalls._act_and_ask")
 READING = ("workflows/calls/tool_calls.py", "ToolCalls._call_together")
 """What hands reads over that travel together."""
 
+LOOKED_FOR = re.compile(
+    r"CallTool|ActAndAsk|CallTogether|call_tool|act_and_ask|call_together|(execute|start)_activity|execute_standalone"
+    r"|from backstay.calls import"
+)
+"""What the tests below look for; a module that holds none of it need not be parsed."""
+
 ASKING = "activities/programs/fetched_blobs.py"
 """What asks the runs role for payloads, beside all workflows."""
 
 
 @cache
 def modules():
-    """Every module of the product, by its name."""
+    """Every module of the product that holds one of the names, by its own."""
     paths = [path for root in PRODUCT for path in sorted((HOUSE / root).rglob("*.py")) or [HOUSE / root]]
-    return {path.relative_to(HOUSE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    return {
+        path.relative_to(HOUSE).as_posix(): ast.parse(text) for path, text in texts.items() if LOOKED_FOR.search(text)
+    }
 
 
 @cache

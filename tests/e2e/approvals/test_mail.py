@@ -20,6 +20,7 @@ from gateways.mail.mail import Mail, MailServer, _message, is_address, mail_of
 from people.notices.delivering import NotTaken
 from tests.engine import ended, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 SENDER = "backstay@example.com"
@@ -315,7 +316,7 @@ def test_a_mail_names_the_first_calls_of_many_and_holds_no_argument():
 
 
 @promise("approvals:mail-full")
-@pytest.mark.parametrize("answer", ["452 mailbox full", "421 too many mails for this one"])
+@pytest.mark.parametrize("answer", spread(["452 mailbox full", "421 too many mails for this one"], 1))
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
     async with mail_server() as (url, mailboxes):
         mailboxes.refused = {"full@example.com": [answer] * 1000}

@@ -63,6 +63,7 @@ async def test_on_the_page_the_tools_receive_what_was_shown_last_or_nothing(worl
 
 
 @promise("approvals:shown-is-sent")
+@pytest.mark.thorough
 async def test_at_a_terminal_the_tools_receive_what_was_shown_last_or_nothing(world, played):
     await played("terminal", TerminalDoor(world))
 

@@ -74,6 +74,7 @@ async def test_an_answer_that_ends_the_run_ends_it_however_dear_it_was(open_engi
 
 
 @promise("budget:marked")
+@pytest.mark.thorough
 async def test_later_runs_reserve_what_the_endpoint_has_billed_until_it_is_honest_again(open_engine):
     async with open_engine([FINISH.model_copy(update={"usage": LIE}), *[FINISH] * 9]) as engine:
         await ended(await engine.start({"text": "finish"}))

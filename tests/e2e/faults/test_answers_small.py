@@ -98,6 +98,7 @@ async def test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest
 
 
 @promise("plans:long")
+@pytest.mark.thorough
 async def test_alternatives_share_the_room_of_one_answer(open_engine):
     scripts = Scripts()
     arguments = {"to": "a@x.example", "subject": "\u4e8c" * 100, "body": "\u4e8c" * 700}

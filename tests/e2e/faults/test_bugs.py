@@ -41,7 +41,7 @@ async def _failing(handle):
     ("home", "name"),
     [
         pytest.param(ToolCalls, "perform", id="drive"),
-        pytest.param(ending.Ending, "_stored", id="ending"),
+        pytest.param(ending.Ending, "_stored", id="ending", marks=pytest.mark.thorough),
     ],
 )
 async def test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on(temporal, tmp_path, monkeypatch, home, name):

@@ -15,7 +15,7 @@ from tests.e2e.tools.test_secrets import KEY, everything_of, steps
 from tests.engine import ROOT, ended, engine, pending
 from tests.logs import logged
 from tests.requirements import promise
-from tests.sizes import sized
+from tests.sizes import sized, spread
 
 ECHOES = sized(1000, 100)
 AT_ONCE = 50
@@ -130,7 +130,7 @@ async def opened(temporal, tmp_path, sandbox):
 
 @promise("secrets:echoes")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("form", ["direct", "programs"])
+@pytest.mark.parametrize("form", spread(["direct", "programs"], 1))
 async def test_a_tool_that_says_secrets_back_in_any_spelling_leaves_none_in_clear(opened, form):
     made, path = opened
     with logged(Redactor({KEY})) as buffer:

@@ -202,7 +202,7 @@ async def test_a_closing_summary_is_written_by_the_model_that_is_named_for_it(op
 
 
 @promise("models:no-price")
-@pytest.mark.parametrize("purpose", ["fallback", "closing", "perception"])
+@pytest.mark.parametrize("purpose", spread(["fallback", "closing", "perception"], 2))
 async def test_a_model_without_a_price_is_refused_at_the_start_whatever_it_is_asked_for(temporal, tmp_path, purpose):
     async with ScriptedModel([DONE]) as model:
         said = {

@@ -89,7 +89,8 @@ def last_answer(opened, label):
     return [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"][-1]
 
 
-@promise("context:tool-20mb")
+@promise("context:20mb")
+@pytest.mark.thorough
 async def test_twenty_megabytes_leave_a_few_kilobytes_of_history(office):
     opened, _ = office
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

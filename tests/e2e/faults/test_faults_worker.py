@@ -19,6 +19,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from workflows.dispatch import options
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
@@ -46,7 +47,7 @@ def of_site(temporal, tmp_path, rules):
 
 
 @promise("workers:transient")
-@pytest.mark.parametrize("keys", [(), (OTHER,)])
+@pytest.mark.parametrize("keys", spread([(OTHER,), ()], 1))
 async def test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key(temporal, tmp_path, keys):
     rules = Scripts()
     worker = of_site(temporal, tmp_path, rules)

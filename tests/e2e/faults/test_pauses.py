@@ -22,6 +22,7 @@ PAUSED = text("SELECT endpoint FROM endpoint_pauses")
 
 
 @promise("models:pause-of-all")
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 async def test_what_one_worker_is_told_holds_up_the_runs_of_all_until_it_is_over(temporal, tmp_path):
     asked = []

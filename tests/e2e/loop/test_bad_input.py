@@ -209,6 +209,7 @@ FILES = {
 
 
 @promise("clients:exit-2")
+@pytest.mark.thorough
 async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(nursery, tmp_path):
     for name, (file, text, said) in FILES.items():
         folder = tmp_path / name.replace(" ", "-")

@@ -74,6 +74,7 @@ async def opened(temporal, tmp_path_factory):
 
 
 @promise("models:calls-as-meant")
+@pytest.mark.thorough
 async def test_a_call_that_is_written_a_little_off_is_made_once_as_it_is_meant(opened):
     made, desk = opened
     for label, (_, expected) in MEANT.items():

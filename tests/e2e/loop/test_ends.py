@@ -216,6 +216,7 @@ async def test_a_refusal_that_says_what_was_used_is_charged_and_not_sent_in_anot
 
 
 @promise("models:error-with-200")
+@pytest.mark.thorough
 async def test_an_error_in_place_of_an_answer_is_told_in_its_own_words_and_costs_what_its_status_does(opened):
     handles = {name: await opened.start(f"<{name}>") for name in ERRORS}
     for name, handle in handles.items():

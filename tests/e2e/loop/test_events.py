@@ -120,7 +120,7 @@ def logged(entries, workflow_id):
 
 
 @promise("docs:event-body")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", spread(list(KINDS), 2))
 async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema(opened, kind, monkeypatch):
     capture = LogCapture()
     # A logger that has logged before, in another test, keeps the configuration of that time.

@@ -18,7 +18,7 @@ HUGE_SIGNALS = sized(27, 6)
 
 @promise("approvals:flood")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("by_signal", [False, True], ids=["update", "signal"])
+@pytest.mark.parametrize("by_signal", spread([False, True], 1))
 async def test_amid_strangers_signals_and_updates_the_one_approval_counts_once(temporal, tmp_path, by_signal):
     flood = Flood(signals=MESSAGES, updates=MESSAGES, pauses=PAUSES)
     await flooded(temporal, tmp_path, flood, by_signal=by_signal)

@@ -87,7 +87,7 @@ async def ran(made, label, model, **task):
 
 
 @promise("models:native-run")
-@pytest.mark.parametrize("api", spread(list(MODELS), 2))
+@pytest.mark.parametrize("api", spread(list(MODELS), 1))
 async def test_a_run_by_a_native_api_gives_back_what_was_signed_and_is_billed_with_its_cache(opened, api):
     made, vendors, scripts = opened
     scripts[api].parts["whole"] = errand

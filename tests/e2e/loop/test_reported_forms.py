@@ -314,7 +314,7 @@ async def opened(temporal, tmp_path_factory):
 
 
 @promise("models:reported-forms")
-@pytest.mark.parametrize("label", spread(list(RULES), 5))
+@pytest.mark.parametrize("label", spread(list(RULES), 3))
 async def test_a_run_gets_through_whatever_of_its_messages_an_endpoint_refuses(opened, label):
     result = await ran(opened, label)
     assert (result["outcome"], result["final_summary"]) == ("completed", "seen"), result["error"]

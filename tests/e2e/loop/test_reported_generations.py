@@ -146,7 +146,7 @@ async def opened(temporal, tmp_path_factory):
 
 
 @promise("models:bad-generation")
-@pytest.mark.parametrize("label", spread(list(REPORTED), 7))
+@pytest.mark.parametrize("label", spread(list(REPORTED), 3))
 async def test_what_a_model_wrote_too_badly_to_be_read_is_asked_for_again_in_whatever_words_that_is_told(opened, label):
     result = await ran(opened, label)
     assert (result["outcome"], result["final_summary"]) == ("completed", "done"), result["error"]

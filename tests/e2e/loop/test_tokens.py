@@ -9,6 +9,7 @@ from backstay.testing import Reply
 from benchmarks.reader import Reader
 from tests.engine import PLANS, ended
 from tests.requirements import promise
+from tests.sizes import spread
 
 ALLOWS = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 LONG = {"max_steps": 100, "max_tool_calls": 100, "max_llm_cost_usd": None}
@@ -30,7 +31,7 @@ def told(request):
 
 
 @promise("context:tokens")
-@pytest.mark.parametrize(("steps", "most"), [(10, 14_500), (50, 225_000)])
+@pytest.mark.parametrize(("steps", "most"), spread([(10, 14_500), (50, 225_000)], 1))
 async def test_a_run_takes_no_more_tokens_than_its_ceiling(open_engine, steps, most):
     async with open_engine(Reader(), policy=ALLOWS) as engine:
         result = await ended(await engine.start({"text": f"read {steps}", "budget": LONG}))

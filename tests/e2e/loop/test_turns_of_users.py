@@ -8,9 +8,10 @@ import worker
 from backstay.client.backstay import Backstay
 from tests.engine import engine
 from tests.requirements import promise
+from tests.sizes import sized
 from tests.turns import finished
 
-MANY = 24
+MANY = sized(24, 12)
 LONG_NAME = "no key may be this long " * 8
 
 

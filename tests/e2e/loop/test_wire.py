@@ -94,6 +94,7 @@ async def test_an_endpoint_that_takes_no_json_schema_is_asked_for_functions_agai
 
 
 @promise("models:bounded")
+@pytest.mark.thorough
 async def test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about(temporal, tmp_path):
     async def answer(reader, writer):
         with suppress(ConnectionError, asyncio.IncompleteReadError):

@@ -5,6 +5,7 @@ import pytest
 from backstay.testing import Reply
 from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
+from tests.sizes import spread
 
 FREE = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 ASKS = "deny: [{tool: mail.send_email, when: {to: {equals: x@evil.example}}}]\n" + FREE
@@ -49,7 +50,7 @@ GIVEN = {
 
 
 @promise("plans:plan-first-people")
-@pytest.mark.parametrize("name", list(GIVEN))
+@pytest.mark.parametrize("name", spread(list(GIVEN), 2))
 async def test_a_run_that_plans_first_calls_nothing_before_a_person_approves_whatever_the_policy_allows(
     temporal, tmp_path, name
 ):
@@ -113,7 +114,7 @@ async def test_the_operators_word_that_plans_are_allowed_lets_one_run_that_no_ru
 
 
 @promise("plans:rules-about-plans")
-@pytest.mark.parametrize("line", ["plans: deny", "deny: [engine.propose_plan]", 'deny: ["engine.*"]'])
+@pytest.mark.parametrize("line", spread(["plans: deny", "deny: [engine.propose_plan]", 'deny: ["engine.*"]'], 2))
 async def test_plans_that_the_policy_denies_are_made_by_nobody(temporal, tmp_path, line):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=f"{FREE}{line}\n", profiles=PLANS) as opened:
@@ -140,7 +141,7 @@ async def test_plans_that_the_policy_asks_about_wait_for_a_person_in_every_mode(
 
 
 @promise("plans:choose")
-@pytest.mark.parametrize("line", ["", "plans: allow\n"])
+@pytest.mark.parametrize("line", spread(["", "plans: allow\n"], 1))
 async def test_of_alternatives_about_which_no_rule_asks_people_choose_one(temporal, tmp_path, line):
     scripts = Scripts()
     policy = 'ask: [{tool: mail.send_email, when: {to: {ends_with: "@two.example"}}}]\n' + FREE + line

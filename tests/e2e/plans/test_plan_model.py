@@ -12,7 +12,7 @@ from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
 from tests.sizes import sized
 
-PLANS = sized(100, 20)
+PLANS = sized(100, 8)
 AT_ONCE = 10
 WORK = """
 from pathlib import Path
@@ -185,7 +185,7 @@ def without_order_of_reads(log):
 @pytest.mark.timeout(400)
 async def test_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened
-    chance = random.Random(20261123)
+    chance = random.Random(20261124)
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def carried_out(plan):

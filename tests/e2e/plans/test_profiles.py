@@ -191,7 +191,7 @@ async def test_a_profile_chooses_what_programs_may_import(open_engine, sandbox):
 @promise("plans:progress")
 async def test_the_model_and_the_status_are_told_what_each_step_called_and_how_it_ended(open_engine):
     bad = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})])
-    replies = [READ, bad, *[READ] * 30, FINISH]
+    replies = [READ, bad, *[READ] * 20, FINISH]
     policy, profiles = "deny: [mail.send_email]\n", "marked: {markers: true}"
     async with open_engine(replies, policy=policy, profiles=profiles) as engine:
         budget = {"max_steps": 40, "max_tool_calls": 99}
@@ -202,6 +202,6 @@ async def test_the_model_and_the_status_are_told_what_each_step_called_and_how_i
 
     assert told[:3] == ["", "1 mail.list_customers ok.", "1 mail.list_customers ok; 2 mail.send_email failed."]
     assert all(len(line) <= 401 for line in told)
-    assert told[-1].endswith("; 32 mail.list_customers ok.")
+    assert told[-1].endswith("; 22 mail.list_customers ok.")
     assert len(status["task_progress"]) == 20
-    assert status["task_progress"][-1] == {"step": 32, "tool": "mail.list_customers", "status": "ok"}
+    assert status["task_progress"][-1] == {"step": 22, "tool": "mail.list_customers", "status": "ok"}

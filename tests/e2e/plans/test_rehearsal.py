@@ -12,6 +12,7 @@ from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
+from tests.sizes import spread
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -282,7 +283,7 @@ await mail.send_email(to=first["to"], subject=SUBJECT, body="again")
 
 
 @promise("approvals:rehearsal-forged-token")
-@pytest.mark.parametrize("as_program", [False, True])
+@pytest.mark.parametrize("as_program", spread([True, False], 1))
 async def test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing(temporal, sandbox, tmp_path, as_program):
     scripts = Scripts()
     forged = TOKEN.format(0, "/to")

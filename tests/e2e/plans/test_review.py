@@ -191,7 +191,7 @@ async def test_artifacts_are_compared_with_what_the_check_expects(opened):
             ({"name": "lint"}, {"workspace": ""}, "this run has no workspace"),
             ({"name": "lint"}, {"workspace": "../out"}, "WorkspaceInvalid: workspace"),
         ],
-        3,
+        2,
     ),
 )
 async def test_a_check_that_cannot_be_made_counts_as_0_and_says_why(opened, check, more, told):

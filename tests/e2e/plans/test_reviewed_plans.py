@@ -18,6 +18,7 @@ ANA = "ana@example.com"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 PROFILES = """
 checked: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: types, critical: true}, {name: lint}]}}
+linted: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: lint, critical: true}]}}
 watched: {budget: {max_llm_cost_usd: 1}, review: {reviewer: critic}}
 critic: {model: careful}
 unknown: {review: {checks: [{name: lint}, {name: custom, tool: crm.count, range: {path: result.n, max: 3}}]}}
@@ -78,21 +79,33 @@ async def states(handle, *plan_ids):
 
 @promise("plans:corrected")
 @pytest.mark.timeout(900)
-async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
+@pytest.mark.parametrize(
+    ("profile", "bad", "told", "scores"),
+    [
+        ("linted", f"import os\n\n\n{GOOD}", "shop.py:1: F401", {"lint": 0.95}),
+        pytest.param(
+            *("checked", BAD, "shop.py:2: Incompatible return value", {"types": 0.9, "lint": 1}),
+            marks=pytest.mark.thorough,
+        ),
+    ],
+)
+async def test_a_review_that_finds_an_error_leads_to_a_corrective_plan_and_both_are_completed(
+    opened, profile, bad, told, scores
+):
     found, scripts, rooms = opened
-    handle = await found.start(scripts.task(propose(BAD), correct("p1", GOOD), **fields("corrected")))
+    handle = await found.start(
+        scripts.task(propose(bad), correct("p1", GOOD), **fields(profile) | {"profile": profile})
+    )
     result = await ended(handle, 400)
     assert result["outcome"] == "completed", result["error"]
     assert await states(handle, "p1", "p2") == [("COMPLETED", "")] * 2
     first, second = [(await handle.query("plan", {"plan_id": plan_id}))["review"] for plan_id in ("p1", "p2")]
     assert (first["confidence"], second["confidence"]) == (0, 1)
-    assert "shop.py:2: Incompatible return value" in next(
-        check["found"] for check in first["checks"] if check["name"] == "types"
-    )
-    assert {check["name"]: check["score"] for check in first["checks"]} == {"types": 0.9, "lint": 1}
-    assert (rooms / "corrected" / "shop.py").read_text() == GOOD
-    told = (await handle.query("timeline", {"after": 0}))["events"]
-    moves = [event["data"] for event in told if event["name"] == "plan.changed"]
+    assert told in first["checks"][0]["found"]
+    assert {check["name"]: check["score"] for check in first["checks"]} == scores
+    assert (rooms / profile / "shop.py").read_text() == GOOD
+    events = (await handle.query("timeline", {"after": 0}))["events"]
+    moves = [event["data"] for event in events if event["name"] == "plan.changed"]
     assert [(move["plan"], move["state"]) for move in moves if move["state"] in {"REVIEWING", "COMPLETED"}] == [
         ("p1", "REVIEWING"),
         ("p2", "REVIEWING"),
@@ -195,8 +208,10 @@ async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_
 @promise("plans:review-of-task")
 @pytest.mark.parametrize(
     ("verdict", "outcome", "state"),
-    [("approve", "rolled_back", "ROLLBACK_COMPLETED"), ("reject", "failed", "FAILED")],
-    ids=["taken back", "kept"],
+    [
+        pytest.param("approve", "rolled_back", "ROLLBACK_COMPLETED", id="taken back"),
+        pytest.param("reject", "failed", "FAILED", id="kept", marks=pytest.mark.thorough),
+    ],
 )
 async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_when_a_person_says_so(
     opened, verdict, outcome, state

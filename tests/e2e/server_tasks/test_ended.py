@@ -11,6 +11,7 @@ from store.effects.effects import Effects
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.task_server import open_task_server, until
 
 FAST = {"step_timeout_seconds": 3}
@@ -113,7 +114,7 @@ async def test_a_task_that_its_server_has_forgotten_is_an_unknown_outcome_that_t
 
 
 @promise("tools:server-task-ttl")
-@pytest.mark.parametrize("verdict", ["happened", "did_not_happen", "retry"])
+@pytest.mark.parametrize("verdict", spread(["retry", "happened", "did_not_happen"], 1))
 async def test_without_a_check_a_person_says_what_became_of_a_forgotten_task(slow, verdict):
     opened, server = slow
     mark = f"asked {verdict}"

@@ -14,6 +14,7 @@ from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from tests.requirements import promise
+from tests.sizes import spread
 from workflows.context import carrying
 
 KEY = "the key that workers and gateways share"
@@ -186,7 +187,7 @@ async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
 
 
 @promise("approvals:rehearsal-continued")
-@pytest.mark.parametrize("as_program", [False, True])
+@pytest.mark.parametrize("as_program", spread([True, False], 1))
 async def test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast(
     temporal, tmp_path, sandbox, as_program
 ):
@@ -414,7 +415,7 @@ async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(tempora
 
 
 @promise("effects:count-reset")
-@pytest.mark.parametrize("at", ["before it was written", "after it was written", "in the next execution"])
+@pytest.mark.parametrize("at", spread(["in the next execution", "before it was written", "after it was written"], 1))
 async def test_a_reset_to_either_side_of_the_switch_sends_nothing_again(temporal, tmp_path, at):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY) as opened:

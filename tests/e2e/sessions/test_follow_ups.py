@@ -19,6 +19,7 @@ from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.turns import Turns, assert_well_formed, calls, finished
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -226,12 +227,15 @@ async def test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it(
 @promise("sessions:refused")
 @pytest.mark.parametrize(
     ("fields", "why"),
-    [
-        ({"user_id": "bo"}, "another user"),
-        ({"session_id": "s2"}, "another session"),
-        ({"session_id": None}, "another session"),
-        ({"follows": {"workflow_id": "task-unknown", "run_id": "r"}}, "knows no run"),
-    ],
+    spread(
+        [
+            ({"user_id": "bo"}, "another user"),
+            ({"session_id": "s2"}, "another session"),
+            ({"session_id": None}, "another session"),
+            ({"follows": {"workflow_id": "task-unknown", "run_id": "r"}}, "knows no run"),
+        ],
+        2,
+    ),
     ids=["user", "session", "no session", "unknown"],
 )
 async def test_a_run_of_another_user_or_session_is_not_followed(office, fields, why):
@@ -379,6 +383,7 @@ async def test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_f
 
 
 @promise("sessions:bound")
+@pytest.mark.thorough
 async def test_the_context_of_many_follow_ups_does_not_grow_without_bound(narrow):
     run = await narrow.first(calls(REPORT), finished("read"))
     sizes = []
@@ -392,6 +397,7 @@ async def test_the_context_of_many_follow_ups_does_not_grow_without_bound(narrow
 
 
 @promise("sessions:tools")
+@pytest.mark.thorough
 async def test_a_follow_up_continues_as_its_own_run_with_the_tools_it_has_seen(office):
     run = await office.first(calls(LOOK), finished("looked"))
     _, result, last = await office.then(run, calls(LOOK), finished("looked again"))

@@ -16,6 +16,7 @@ from tests.docs.blocks import blocks
 from tests.e2e.tools.test_foreign_servers import PACKAGES
 from tests.engine import ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 POLICY = "default: {{read_only: allow, write_safe: ask, restricted_write: ask}}\ndeny: [{denied}]\n"
 
@@ -120,7 +121,7 @@ async def approve_all(handle, count):
 
 
 @promise("tools:configured")
-@pytest.mark.parametrize("configure", [invoices, memory])
+@pytest.mark.parametrize("configure", spread([invoices, memory], 1))
 async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
     temporal, sandbox, nursery, tmp_path, monkeypatch, configure
 ):

@@ -158,11 +158,11 @@ async def seen(temporal, sandbox, tmp_path_factory):
     ("purpose", "run", "tool"),
     [
         (Purpose.CALL, "decide", "bank.pay"),
-        (Purpose.PROGRAM, "program", "bank.pay_from_program"),
+        pytest.param(Purpose.PROGRAM, "program", "bank.pay_from_program", marks=pytest.mark.thorough),
         (Purpose.PLAN_STEP, "plan", "bank.pay_from_plan"),
         (Purpose.VERIFY, "decide", "bank.find"),
         (Purpose.UNDO, "decide", "bank.reclaim"),
-        (Purpose.VERIFY_UNDO, "decide", "bank.find_reclaimed"),
+        pytest.param(Purpose.VERIFY_UNDO, "decide", "bank.find_reclaimed", marks=pytest.mark.thorough),
     ],
     ids=lambda value: value if isinstance(value, Purpose) else "",
 )

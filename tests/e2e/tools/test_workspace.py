@@ -398,6 +398,7 @@ async def test_a_plan_with_a_denied_command_ends_before_anybody_is_asked(opened)
 
 
 @promise("workspaces:denied-before")
+@pytest.mark.thorough
 async def test_a_program_is_told_of_a_denied_command_and_nobody_is_asked(opened, temporal, tmp_path, rooms, sandbox):
     share_images(tmp_path / "home")
     (tmp_path / "toolbox.json").write_text("{}", encoding="utf-8")

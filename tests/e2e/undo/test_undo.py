@@ -15,6 +15,7 @@ from temporalio.service import RPCError
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, toolbox_of
 from tests.requirements import promise
+from tests.sizes import spread
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -308,7 +309,7 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(o
 
 
 @promise("undo:by-id")
-@pytest.mark.parametrize("by_effect_id", [False, True], ids=["parked", "by_effect_id"])
+@pytest.mark.parametrize("by_effect_id", spread([True, False], 1))
 async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(temporal, tmp_path, by_effect_id):
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_HANG_ON_SEND="2")
     data = json.loads(path.read_text(encoding="utf-8"))

@@ -22,6 +22,7 @@ from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replayer, through_switches, update
 from tests.requirements import promise
+from tests.sizes import sized
 from workflows.calls import rollback
 from workflows.calls.tool_calls import ToolCalls
 from workflows.context import carrying
@@ -121,7 +122,7 @@ def add_older(opened, run, count):
 
 @promise("undo:pages-bounded")
 async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal, tmp_path):
-    many = 6000
+    many = sized(6000, 3000)
     async with engine(temporal, tmp_path, Scripts(), policy=FREE) as opened:
         handle = await opened.start(plan("a@free.example", "b@free.example"))
         assert (await ended(handle))["outcome"] == "completed"
@@ -222,6 +223,7 @@ def mail(to):
 
 
 @promise("undo:trimmed-order")
+@pytest.mark.thorough
 async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE, cached=10) as opened:
