@@ -93,7 +93,10 @@ def sample() -> list[Script]:
         for place, layout in enumerate(LAYOUTS)
         for number in range(EACH)
     )
-    return [script(work, layout) for work, layout in chosen if fits(work, layout)]
+    fitting = [(work, layout) for work, layout in chosen if fits(work, layout)]
+    left_out = [work for work in WORKS if all(work is not each for each, _ in fitting)]
+    fitting += [(work, next(layout for layout in LAYOUTS if fits(work, layout))) for work in left_out]
+    return [script(work, layout) for work, layout in fitting]
 
 
 async def fault_of(sandbox: Sandbox, script: Script) -> str | None:

@@ -236,7 +236,7 @@ async def test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it(
         ],
         2,
     ),
-    ids=["user", "session", "no session", "unknown"],
+    ids=spread(["user", "session", "no session", "unknown"], 2),
 )
 async def test_a_run_of_another_user_or_session_is_not_followed(office, fields, why):
     run = await office.first(finished("mine"), user_id="ana", session_id="s1")
