@@ -94,8 +94,12 @@ def sample() -> list[Script]:
         for number in range(EACH)
     )
     fitting = [(work, layout) for work, layout in chosen if fits(work, layout)]
-    left_out = [work for work in WORKS if all(work is not each for each, _ in fitting)]
-    fitting += [(work, next(layout for layout in LAYOUTS if fits(work, layout))) for work in left_out]
+    for work in WORKS:
+        if all(work is not each for each, _ in fitting):
+            fitting.append((work, next(layout for layout in LAYOUTS if fits(work, layout))))
+    for layout in LAYOUTS:
+        if all(layout is not each for _, each in fitting):
+            fitting.append((next(work for work in WORKS if fits(work, layout)), layout))
     return [script(work, layout) for work, layout in fitting]
 
 
