@@ -60,7 +60,8 @@ lint: $(STAMP)  ## Check style, types, import rules, unused code and wordings
 	$(CHECKS)
 
 # What the checks say comes after all that the tests say; either of the two fails the whole.
-test: $(STAMP) $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)  ## Run all checks and tests except soak, as CI does
+test:  ## Run all checks and tests except soak, as CI does
+	@+$(MAKE) --no-print-directory --jobs=4 $(STAMP) $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)
 	@mkdir -p build && rm -f build/lint.log
 	@+failed=0; $(MAKE) --no-print-directory --jobs=2 --keep-going lint-beside tests || failed=1; \
 	if [ -s build/lint.log ]; then echo "make lint:"; cat build/lint.log; fi; exit $$failed
@@ -174,17 +175,28 @@ echo "Making $(1) with $$("$$chosen" --version)"; \
 "$$chosen" -m venv --clear $(1)
 endef
 
-# The lock pins every file by hash, and the locked hatchling builds the project, so pip downloads nothing else.
-# What pip says of each of the packages is counted, so that a slow line shows that it goes on.
+# The lock pins every file by hash, and the locked hatchling builds the project, so pip downloads nothing else. Two pips
+# install a half of it each, and `pip check` finds what the lock lacks. Python compiles with every core, and no tests of
+# packages. What pip says of each of the packages is counted, so that a slow line shows that it goes on.
 define fill_venv
 packages=$$(grep -c '==' requirements.lock); \
-echo "Installing the $$packages packages of requirements.lock; this takes a minute or two"; \
-$(1)/bin/python -m pip install --require-hashes -r requirements.lock | { found=0; while IFS= read -r said; do \
+echo "Installing the $$packages packages of requirements.lock; this takes a minute"; \
+halves=$$(mktemp -d); \
+awk -v folder="$$halves/" '/^[[:alnum:]]/ { number += 1 } { print > (folder number % 2) }' requirements.lock; \
+half() { \
+	$(1)/bin/python -m pip install --require-hashes -r "$$halves/$$1" --no-deps --no-compile \
+		| grep --line-buffered -E '^(Collecting|Requirement already|Installing collected)'; \
+}; \
+{ half 0 & half 1; wait $$!; } | { found=0; installing=0; while IFS= read -r said; do \
 	case "$$said" in \
 		Collecting*|"Requirement already"*) found=$$((found + 1)); printf '\r  %d of %d found' $$found $$packages;; \
-		"Installing collected"*) printf '\n  installing them';; \
+		"Installing collected"*) installing=$$((installing + 1)); \
+			if [ $$installing = 2 ]; then printf '\n  installing them'; fi;; \
 	esac; done; echo; }; \
+rm -r "$$halves"; \
+$(1)/bin/python -m compileall -q -j 0 -x 'site-packages/.*/tests?/' $(1)/lib/python3*/site-packages >/dev/null 2>&1 || true; \
 $(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .; \
+$(1)/bin/python -m pip check >/dev/null || { $(1)/bin/python -m pip check >&2; exit 1; }; \
 echo "Installed into $(1)"
 endef
 
