@@ -34,7 +34,8 @@ def script(answered, body):
     return steps[answered]
 
 
-@promise("models:native-kill")
+@promise("models:fallback-kill")
+@pytest.mark.thorough
 @pytest.mark.parametrize("api", spread(list(MODELS), 1))
 @together
 async def test_a_worker_that_dies_amid_a_run_by_a_native_api_is_replaced(temporal, nursery, tmp_path, *, api):

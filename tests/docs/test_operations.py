@@ -381,7 +381,8 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
     assert place.mailbox.sent() == []
 
 
-@promise("operations:typed-upgrade")
+@promise("operations:typed")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")

@@ -210,7 +210,7 @@ async def test_a_failed_read_is_told_as_failed_with_the_reason_of_the_service(te
     assert result["raw_outputs"]["steps"][0]["success"] is False
 
 
-@promise("demo:page")
+@promise("demo:answer")
 def test_the_declarations_name_only_tools_and_arguments_that_the_services_have(tmp_path):
     configuration, _ = load(toolbox_in(tmp_path), {})
     assert set(configuration.servers) == set(configuration.providers) == {"gmail", "slack"}
@@ -218,7 +218,8 @@ def test_the_declarations_name_only_tools_and_arguments_that_the_services_have(t
     assert policy["default"] == {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"}
 
 
-@promise("demo:page")
+@promise("demo:answer")
+@pytest.mark.thorough
 async def test_the_commands_of_the_page_do_what_it_says(temporal, tmp_path, nursery, sandbox):
     lines = [line for block in blocks("bash") if block.place.startswith(PAGE) for line in block.text.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("backstay ")]

@@ -165,7 +165,8 @@ async def test_forged_and_old_notices_and_people_without_a_confirmed_address_cha
         await handle.terminate("the test is over")
 
 
-@promise("clients:bot-too-long")
+@promise("clients:bot-proven")
+@pytest.mark.thorough
 async def test_what_is_too_long_for_a_message_or_a_request_has_no_buttons(temporal, open_engine):
     several = Reply(calls=mail("word " * 300).calls * 3)
     async with bot(temporal) as (slack, hook), open_engine([several, mail("x" * 2500)], **told_to(hook)) as engine:

@@ -188,7 +188,8 @@ async def test_a_member_answers_a_question(office):
     assert decisions(result) == [("answer", ANA, True)]
 
 
-@promise("clients:teams-forty")
+@promise("clients:teams-proven")
+@pytest.mark.thorough
 async def test_of_forty_calls_a_member_leaves_some_out(office):
     every = [f"p{number}@x.example" for number in range(40)]
     handle, card = await office.asked(mail(*every), budget={"max_tool_calls": 60})

@@ -87,7 +87,8 @@ async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, o
     assert engine.mailbox.requests("send_email") == 0
 
 
-@promise("clients:typescript-said")
+@promise("clients:doors-typescript")
+@pytest.mark.thorough
 async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_engine):
     async with open_engine(rules) as engine:
         _, said, complained = await ran(program, engine, TEXT, "ana@example.com", typed="n\n")

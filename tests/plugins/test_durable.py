@@ -200,7 +200,8 @@ async def test_jobs_of_a_plugin_that_is_declared_parallel_run_at_the_same_time(s
         assert (await client.told("b", "success"))["payload"] == {"found": str(gate)}
 
 
-@promise("plugins:lanes-one")
+@promise("plugins:parallel")
+@pytest.mark.thorough
 async def test_with_one_lane_jobs_of_different_plugins_run_one_after_another(site, tmp_path):
     laid = await site("demo", "other")
     gate = tmp_path / "gate"

@@ -339,7 +339,8 @@ def test_traces_are_sent_where_the_standard_variables_say_so(monkeypatch, variab
             pass
 
 
-@promise("operations:otel-programs")
+@promise("operations:otel")
+@pytest.mark.thorough
 async def test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace(temporal, nursery, tmp_path):
     program = """
 import asyncio, sys

@@ -228,7 +228,8 @@ async def test_without_scripts_a_search_and_a_kind_are_sent_with_a_button(browse
         assert urlsplit(page.url).path == path
 
 
-@promise("page:looking")
+@promise("page:inbox-news")
+@pytest.mark.thorough
 async def test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request(browser, shared):
     _, _, served = shared
     address = f"{served.url}/requests/{quote(PARTY)}/r1"

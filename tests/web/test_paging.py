@@ -102,7 +102,8 @@ async def test_behind_the_oldest_request_the_page_does_not_say_that_nothing_wait
             await expect(page.locator(".empty")).to_have_text("Nothing older than this.")
 
 
-@promise("page:paging-news")
+@promise("page:inbox-news")
+@pytest.mark.thorough
 async def test_news_leave_people_on_the_page_and_at_the_row_where_they_are(browser, served):
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
         await page.evaluate("window.same = true")

@@ -122,7 +122,8 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
     assert by_id[waiting.id]["session_id"] == "friday"
 
 
-@promise("page:partly")
+@promise("page:run")
+@pytest.mark.thorough
 async def test_the_inbox_and_the_page_of_a_run_tell_how_much_cannot_be_undone(open_engine, tmp_path):
     scripts, toolbox = Scripts(), toolbox_of(tmp_path, tmp_path / "mailbox.db")
     known = json.loads(toolbox.read_text(encoding="utf-8"))

@@ -150,7 +150,8 @@ async def refused(handle, **more):
     return caught.value.cause.message
 
 
-@promise("plans:processes-plugins")
+@promise("plans:processes")
+@pytest.mark.thorough
 async def test_a_plan_that_may_start_no_processes_runs_no_plugin_either(opened, rooms):
     found, pinged = opened
     (rooms / "quiet").mkdir(parents=True)

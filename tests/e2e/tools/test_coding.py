@@ -4,6 +4,7 @@ import json
 import sys
 from importlib.metadata import files
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -79,7 +80,8 @@ async def opened(temporal, tmp_path, rooms):
         yield found, rooms
 
 
-@promise("context:coding")
+@promise("context:tokens")
+@pytest.mark.thorough
 async def test_a_coding_task_takes_at_most_seven_tenths_of_the_steps_and_no_more_tokens(opened):
     found, rooms = opened
     place = rooms / "repository"

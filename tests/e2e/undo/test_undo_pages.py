@@ -120,7 +120,8 @@ def add_older(opened, run, count):
     database.dispose()
 
 
-@promise("undo:pages-bounded")
+@promise("undo:pages")
+@pytest.mark.thorough
 async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal, tmp_path):
     many = sized(6000, 3000)
     async with engine(temporal, tmp_path, Scripts(), policy=FREE) as opened:
