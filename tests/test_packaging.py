@@ -212,7 +212,8 @@ def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_pa
     assert "Traceback" not in refused.stderr
 
 
-@promise("layout:beside")
+@promise("layout:shadow")
+@pytest.mark.thorough
 async def test_the_installed_worker_command_serves_beside_a_foreign_package_named_workflows(
     installed, tmp_path, temporal: Client
 ):

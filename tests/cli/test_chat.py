@@ -443,7 +443,8 @@ async def turn_of(opened, session, number):
     return opened.client.get_workflow_handle(name)
 
 
-@promise("sessions:left-out")
+@promise("sessions:turns")
+@pytest.mark.thorough
 async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
     first, gate = turns.text(finished("the first")), Gate(finished("never"))
     second = turns.text(gate)

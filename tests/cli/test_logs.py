@@ -86,7 +86,8 @@ def test_a_line_that_is_no_event_stays_as_it_is(line):
     assert told(line) == line
 
 
-@promise("clients:completion")
+@promise("clients:command-list")
+@pytest.mark.thorough
 async def test_shells_are_given_scripts_that_complete_commands_and_their_flags(command):
     scripts = {shell: (await command("completion", shell)).out for shell in ("bash", "zsh", "fish")}
 

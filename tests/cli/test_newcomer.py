@@ -115,7 +115,8 @@ async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and
     assert notes(folder) == [*before, "Buy pears", "Buy plums", "Buy figs"]
 
 
-@promise("clients:beside-dev")
+@promise("clients:newcomer")
+@pytest.mark.thorough
 async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page(example):
     done = await example.run("doctor", "--all", BACKSTAY_NSJAIL="/none")
     async with chatting(environment=example.environment, folder=example.folder, nursery=example.nursery) as screen:

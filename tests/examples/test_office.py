@@ -144,7 +144,8 @@ async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(tem
     assert [step["tool"] for step in result["raw_outputs"]["steps"]][-1] == "gmail.GMAIL_CREATE_EMAIL_DRAFT"
 
 
-@promise("demo:once")
+@promise("demo:answer")
+@pytest.mark.thorough
 @pytest.mark.parametrize("service", spread(["gmail", "slack"], 1))
 async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_asked(temporal, tmp_path, service):
     async with office(temporal, tmp_path, toolbox_in(tmp_path, dying=(service,))) as opened:

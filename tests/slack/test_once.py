@@ -150,7 +150,8 @@ async def test_two_processes_post_a_request_once_and_one_that_comes_late_shows_w
         assert len([m for m in office.slack.standing("C1", None) if m.to is None]) == 5
 
 
-@promise("slack:flood")
+@promise("slack:once")
+@pytest.mark.thorough
 async def test_a_flood_of_steps_makes_few_messages(temporal, tmp_path):
     calls = [("mail__list_customers", {"limit": n}) for n in range(1, 25)]
     policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"

@@ -170,7 +170,8 @@ def proposing(*steps, **more):
     return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": listed}})])
 
 
-@promise("page:dry-run-only")
+@promise("page:plan-parts")
+@pytest.mark.thorough
 async def test_of_a_plan_of_which_only_a_dry_run_is_approved_nothing_is_made(browser, shared):
     running, scripts, served = shared
     step = ("mail.send_email", {"to": "a@dry.example", "subject": "s", "body": "b"})

@@ -7,7 +7,8 @@ from tests.sizes import sized
 from tests.web.crowd import assert_none_lost_and_none_twice, crowded
 
 
-@promise("page:crowd")
+@promise("page:once")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_of_a_crowd_with_two_page_processes_and_one_killed_no_decision_is_lost_or_counts_twice(
     open_engine, tmp_path

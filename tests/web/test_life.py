@@ -199,7 +199,8 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
     assert "r@ana.example" not in sent
 
 
-@promise("page:two-plans")
+@promise("page:plan-parts")
+@pytest.mark.thorough
 async def test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first(browser, shared):
     running, scripts, served = shared
     plans = {"plan": {"title": "by mail", "steps": [send("u@ana.example")]}}

@@ -388,7 +388,8 @@ async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temp
         await ended(handle)
 
 
-@promise("approvals:remember-many")
+@promise("approvals:remember-always")
+@pytest.mark.thorough
 async def test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered(temporal, tmp_path):
     scripts = Scripts()
     tools = [f"tool_{n}" for n in range(78)]

@@ -77,7 +77,8 @@ async def test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on(opened):
     assert questions > 1
 
 
-@promise("runs:stuck-left")
+@promise("runs:stuck-rollback")
+@pytest.mark.thorough
 async def test_effects_stay_and_are_named_when_a_person_stops_the_rollback(opened):
     engine, run = opened
     _, sent = await stuck(engine, run)

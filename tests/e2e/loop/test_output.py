@@ -15,7 +15,7 @@ from tests.requirements import promise
 from tests.sizes import spread
 
 AT_ONCE = 4
-OF_EACH = 2
+OF_EACH = 1
 """So many malformed answers of each kind; at full size all."""
 KEY = "ghp_" + "Zq8Lw3Xc6Vb9Nm2Kj5Hg4Fd7Sa1Po0" + "iUyTrE"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"

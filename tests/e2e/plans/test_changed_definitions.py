@@ -98,7 +98,8 @@ async def test_a_changed_read_is_asked_about_too_because_its_words_reach_the_mod
         assert await ran(opened, "look") == []
 
 
-@promise("tools:changed-one-request")
+@promise("tools:changed-definitions")
+@pytest.mark.thorough
 async def test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again(met):
     async with met() as opened:
         assert await ran(opened, "look") == []
@@ -127,7 +128,7 @@ async def test_the_rule_that_asks_anyway_is_named_with_the_change(met):
         assert rule.startswith(f"{RULE}; default: ")
 
 
-@promise("tools:changed-one-request")
+@promise("tools:changed-definitions")
 @pytest.mark.thorough
 async def test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again(met, sandbox):
     async with met() as opened:

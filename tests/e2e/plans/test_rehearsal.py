@@ -175,7 +175,8 @@ async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_de
     assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
 
 
-@promise("approvals:rehearsal-long")
+@promise("approvals:rehearsal")
+@pytest.mark.thorough
 async def test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed(temporal, tmp_path):
     reads = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 101
     async with engine(temporal, tmp_path, Scripts(), policy=POLICY, max_steps_per_plan=200) as opened:
@@ -407,7 +408,8 @@ return str(paid["payment"]["id"])
 """
 
 
-@promise("approvals:rehearsal-parts")
+@promise("approvals:rehearsal-programs")
+@pytest.mark.thorough
 async def test_an_answer_without_a_schema_is_one_value_and_a_program_takes_parts_out_of_it(temporal, sandbox, tmp_path):
     scripts = Scripts()
     arguments = {"type": "object", "properties": {"n": {}, "note": {"type": "string"}, "x": {"type": "boolean"}}}

@@ -186,7 +186,8 @@ async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
         assert (result.usage["plan_steps"], result.usage["tool_calls"]) == (3, 3)
 
 
-@promise("approvals:rehearsal-continued")
+@promise("runs:execution-plan")
+@pytest.mark.thorough
 @pytest.mark.parametrize("as_program", spread([True, False], 1))
 async def test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast(
     temporal, tmp_path, sandbox, as_program
@@ -278,7 +279,8 @@ async def test_a_lost_outcome_is_asked_about_once_and_sent_again_only_on_a_perso
         assert result.usage["tool_calls"] == 1
 
 
-@promise("runs:execution-server")
+@promise("runs:execution-asked")
+@pytest.mark.thorough
 async def test_a_servers_question_goes_on_and_its_call_is_made_once(temporal, tmp_path):
     servers = {"office": {"command": "python", "args": [str(SERVERS / "office.py"), "stdio"]}}
     toolbox = tmp_path / "toolbox.json"
