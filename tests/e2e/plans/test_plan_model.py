@@ -185,7 +185,7 @@ def without_order_of_reads(log):
 @pytest.mark.timeout(400)
 async def test_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened
-    chance = random.Random(20261124)
+    chance = random.Random(20261128)
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def carried_out(plan):
