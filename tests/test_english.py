@@ -34,6 +34,16 @@ FOUND = {
     "Nothing shall run.": "shall",
     "The rest is said here.": "is said",
 }
+FOUND_IN_PAGES = {
+    "This page is for whoever starts runs.": "for whoever",
+    "It is read anew.": "anew",
+    "It may run unasked.": "unasked",
+    "The fault was mended.": "mended",
+    "It asks, also where a rule allows it.": "also where",
+    "It was found where it stood.": "stood",
+    "It has the very same hash.": "the very same",
+}
+"""Pages are for users; comments are left alone."""
 
 
 @promise("docs:plain-words")
@@ -48,6 +58,15 @@ def test_a_wording_is_found_in_a_page_a_docstring_and_a_comment(tmp_path, senten
     places = ("docs/page.md:3", "store/rows.py:4", "store/rows.py:7")
     found = [line.partition(": write ")[0] for line in done.stdout.splitlines()]
     assert found == [f'{place}: "{FOUND[sentence]}"' for place in places]
+
+
+@promise("docs:plain-words")
+@pytest.mark.parametrize("sentence", FOUND_IN_PAGES)
+def test_a_wording_that_users_read_twice_is_found_in_a_page_and_not_in_a_comment(tmp_path, sentence):
+    planted(tmp_path, "docs/page.md", f"# A page\n\nIt is short. {sentence}\n")
+    planted(tmp_path, "store/rows.py", f"# {sentence}\n")
+    found = [line.partition(": write ")[0] for line in checked(tmp_path).stdout.splitlines()]
+    assert found == [f'docs/page.md:3: "{FOUND_IN_PAGES[sentence]}"']
 
 
 @promise("docs:plain-words")
