@@ -29,7 +29,7 @@ _NO_EFFECT = "the run has no effect that could be taken back"
 async def top_up(
     workflow: Workflow, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: By = None
 ) -> None:
-    """Raise limits of a run that is open; one that waits at a limit goes on from there."""
+    """Raise limits of an open run; a run that waits at a limit goes on from there."""
     more = {} if limits is None else limits.model_dump(exclude_unset=True)
     if not more:
         raise TaskInvalid("limits: none given; add at least one, such as --max-steps 5")

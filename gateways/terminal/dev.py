@@ -47,7 +47,7 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> None:
 
 
 def trust(folder: Path = Path(), *, remove: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Trust a folder: from now on its files are obeyed, also when they change.
+    """Trust a folder: from now on its files are obeyed, even if they change.
 
     Look at them first: they name programs that are started and models that are asked.
 

@@ -49,7 +49,7 @@ async def doctor(
     Parameters
     ----------
     every
-        Show every check, also those that found all well.
+        Show every check, including those that passed.
     believe
         A model whose bill above what was asked for was a mistake: nothing more is reserved for it from now on.
     forget
@@ -68,7 +68,7 @@ async def doctor(
         if every or state != "ok":
             terminal.result(f"{state:<8} {what:<18} {finding}")
     others = f"; {counts['missing']} missing, {counts['note']} noted" if counts["missing"] or counts["note"] else ""
-    terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks found all well{others}")
+    terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks passed{others}")
     return 1 if counts["missing"] else 0
 
 

@@ -30,7 +30,7 @@ async def logs(
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Go on with new lines until Ctrl-C.")] = False,
     raw: Annotated[bool, Parameter(help="Print lines as they stand in the file, which is mostly JSON.")] = False,
 ) -> int:
-    """Show the log of a part of `backstay dev`, and with --follow what is added to it."""
+    """Show the log of a part of `backstay dev`; with --follow, go on with new lines as they come."""
     if lines < 0:
         raise TaskInvalid("--lines: must be 0 or more")
     terminal, file = Terminal(), Settings.load().home / "logs" / f"{part}.log"

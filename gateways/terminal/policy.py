@@ -49,7 +49,7 @@ async def list_lines(*, user: str | None = None, output: Output = "text") -> Non
 async def why(
     tool: str, arguments: str = "{}", *, user: User = "singleton", session: Session = None, output: Output = "text"
 ) -> None:
-    """Explain how a call would be ruled on in a new run: the rule that decides, and every line that was looked at.
+    """Explain how the policy would rule on a call in a new run: the rule that decides, and every line considered.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ async def accept(
     expires: str | None = None,
     output: Output = "text",
 ) -> None:
-    """Let lines hold that wait; only who can write the policy's file may.
+    """Accept lines that wait; only people who can write the policy's file may do so.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ async def accept(
 
 
 async def remove(*lines: str, output: Output = "text") -> None:
-    """Forget lines; open runs that began with them keep them. Only who can write the policy's file may.
+    """Forget lines; open runs that began with them keep them. Only people who can write the policy's file may do so.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ async def result(
 
 
 async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: OutputFile = None) -> None:  # noqa: A002 - the flag's name
-    """Write all that the model of a run was told and said: prompt, task, its calls, and their answers, each whole.
+    """Write the whole conversation with the model of a run: the prompt, the task, every call and every answer.
 
     Secrets are replaced as everywhere. The lines with the model's own words say what each call of it cost.
     """

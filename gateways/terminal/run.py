@@ -29,14 +29,14 @@ from gateways.terminal.terminal import Terminal
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 Text = Annotated[str, Parameter(help="What to do, in a sentence.")]
-PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a text.")]
+PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a sentence.")]
 SchemaFile = Annotated[
-    Path | None, Parameter(help="YAML or JSON file with the JSON Schema of the value that the run is to give.")
+    Path | None, Parameter(help="YAML or JSON file with the JSON Schema of the value that the run must return.")
 ]
 Input = Annotated[str | None, Parameter(help="JSON object that the task and its plan may refer to.")]
 WorkflowId = Annotated[str | None, Parameter(help="Workflow ID; if a run with this ID is open, follow that one.")]
 ModelName = Annotated[str | None, Parameter(help="Model to use instead of BACKSTAY_MODEL.")]
-ProfileName = Annotated[str | None, Parameter(help="Profile that says what the task does not.")]
+ProfileName = Annotated[str | None, Parameter(help="Profile that sets what the task leaves out.")]
 PolicyFile = Annotated[Path | None, Parameter(help="YAML file with rules that tighten the operator's policy.")]
 OnFailure = Annotated[Literal["rollback", "keep"], Parameter(help="Undo what the run did when it fails, or keep it.")]
 Workspace = Annotated[str | None, Parameter(help="Folder that the run works in, inside BACKSTAY_WORKSPACES.")]
@@ -46,11 +46,12 @@ Continue = Annotated[
     str | None,
     Parameter(
         name="--continue",
-        help="Go on from this run, which has ended: its workflow ID, its beginning, or `last`, which is no undo.",
+        help="Continue an ended run: its workflow ID, the beginning of it, or `last` for the newest that is no undo.",
     ),
 ]
 Definition = Annotated[
-    str | None, Parameter(help="Plan to carry out, by its ID in the folder BACKSTAY_DEFINITIONS, instead of a text.")
+    str | None,
+    Parameter(help="Plan to carry out, by its ID in the folder BACKSTAY_DEFINITIONS, instead of a sentence."),
 ]
 Mode = Annotated[
     Literal["act", "plan_first"], Parameter(help="plan_first: do nothing before people have approved a plan.")
@@ -58,7 +59,7 @@ Mode = Annotated[
 Rehearse = Annotated[bool, Parameter(help="Show people what a plan or program would do before it does anything.")]
 Attach = Annotated[
     list[Path] | None,
-    Parameter(negative="", help="Picture or PDF that the task is about; give it several times for several files."),
+    Parameter(negative="", help="Picture or PDF that the task is about; repeat the flag for several files."),
 ]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
@@ -137,7 +138,7 @@ def _left(terminal: Terminal, run: Run, output: Output) -> int:
 
 
 async def attach(workflow: Workflow, *, yes: Yes = False, by: By = None, output: Output = "text") -> int:
-    """Follow a run that was started before: show its events and decide its requests."""
+    """Follow a run that has already started: show its events and decide its requests."""
     settings, terminal = Settings.load(), Terminal()
     async with session(settings) as backstay:
         known = await find(backstay, workflow)

@@ -13,7 +13,7 @@ File = Annotated[Literal["toolbox", "policy", "profiles", "task", "plan"], Param
 
 
 def schema(file: File, /) -> None:
-    """Print the JSON Schema of a file, with which an editor completes and checks it.
+    """Print the JSON Schema of a file, so that an editor can complete and check it.
 
     toolbox.json: write `"$schema": "./toolbox.schema.json"` in it, beside `mcpServers`
     YAML files: `# yaml-language-server: $schema=policy.schema.json` as the first line

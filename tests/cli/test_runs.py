@@ -508,7 +508,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     # Without --all, one line says that all is well; what is only noted depends on the machine.
     assert short.out.splitlines() == [*(line for line in lines if not line.startswith("ok ")), summary]
     well = sum(state == "ok" for state, _ in told)
-    assert summary.startswith(f"ok       {well} checks found all well")
+    assert summary.startswith(f"ok       {well} checks passed")
     states = {part: state for state, part in told if part != "jail"}
     # Whether cgroups bound a jail as well depends on the machine; programs run without.
     assert {state for state, part in told if part == "jail"} <= {"ok", "note"}

@@ -46,7 +46,7 @@ async def chat(
     shell: Shell = False,
     by: By = None,
 ) -> int:
-    """Talk with an agent: each turn is a run that goes on from the one before; /help says what else can be typed."""
+    """Talk with an agent: each turn is a run that continues the one before; /help lists what you can type."""
     settings, terminal = Settings.load(), ChatTerminal()
     if not terminal.interactive:
         raise SettingsInvalid("chat: needs a terminal to type at; without one, use: backstay run TEXT")

@@ -22,7 +22,7 @@ Item = Annotated[int, Parameter(help="Number of the item, as `memory search` sho
 
 
 async def search(query: str, /, *, user: Whose = None, limit: Limit = 8, output: Output = "text") -> int:
-    """Search what runs of a user have left: what they were about, called, were answered and found.
+    """Search the memory that runs of a user have left: their tasks, calls, answers of tools, and results.
 
     Parameters
     ----------

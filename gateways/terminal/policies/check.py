@@ -18,7 +18,7 @@ _WIDTH = 600
 
 
 async def check(*, output: Output = "text") -> int:
-    """Check the policy: its fields, the tools and people that it names, and what its conditions hold for.
+    """Check the policy: its fields, the tools and people that it names, and what its conditions match.
 
     Exits with 1 if a line names what is not there; whatever is found, every line stays in force.
     """

@@ -20,7 +20,7 @@ _STATES = {"connected": "signed in", "ended": "ended: must sign in again"}
 
 
 async def connect(provider: Provider, /, *, user: Whose = None, output: Output = "text") -> int:
-    """Print where a user signs in at a server, so that runs that they start act there in their name.
+    """Print the link by which a user signs in to a server, so that their runs can act there in their name.
 
     The link gives nobody anything: only that user, in their own session of the page, can sign in with it.
     """
@@ -45,7 +45,7 @@ async def connect(provider: Provider, /, *, user: Whose = None, output: Output =
 
 
 async def list_connections(*, user: Whose = None, output: Output = "text") -> int:
-    """List who is signed in at which server; no token is shown."""
+    """List who is signed in to which server; no token is shown."""
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with open_store(settings) as store:

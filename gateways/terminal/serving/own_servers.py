@@ -18,7 +18,7 @@ Header = Annotated[tuple[str, ...], Parameter(negative="")]
 async def add_server(
     name: str, url: str, /, *, header: Header = (), user: Whose = None, output: Output = "text"
 ) -> int:
-    """Add an MCP server for one user, whose runs alone reach it.
+    """Add an MCP server for one user; only runs of that user can reach it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ async def add_server(
 
 
 async def list_servers(*, user: Whose = None, output: Output = "text") -> int:
-    """List the servers that users have for themselves; neither an address nor a header is shown."""
+    """List the servers of single users; neither an address nor a header is shown."""
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with open_store(settings) as store:
@@ -72,7 +72,7 @@ async def list_servers(*, user: Whose = None, output: Output = "text") -> int:
 
 
 async def remove_server(name: str, /, *, user: Whose = None) -> int:
-    """Forget a server that a user has for themselves, with its address and headers.
+    """Forget a server of a user, with its address and headers.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _EXTRA = frozenset({"slack_bolt", "slack_sdk", "aiohttp"})
 
 
 async def slack(*, host: str = HOST, port: Annotated[int, Parameter(help="0 for any that is free.")] = PORT) -> None:
-    """Post to Slack what runs ask, and let people decide there, until Ctrl-C.
+    """Post the requests of runs to Slack, and let people decide them there, until Ctrl-C.
 
     With SLACK_APP_TOKEN it connects to Slack by itself (socket mode). Without, Slack must reach /slack/events here.
 

@@ -34,7 +34,7 @@ async def add(
     cron: Annotated[str | None, Parameter(help="Minute, hour, day of the month, month, day of the week.")] = None,
     every: Annotated[str | None, Parameter(help="A duration, such as 15m or 6h, instead of cron.")] = None,
     time_zone: TimeZone = "UTC",
-    definition: Annotated[str | None, Parameter(help="Definition to carry out, instead of a text.")] = None,
+    definition: Annotated[str | None, Parameter(help="Definition to carry out, instead of a sentence.")] = None,
     input: Annotated[str | None, Parameter(help="JSON object that the task may refer to.")] = None,  # noqa: A002 - the field's name
     usd_per_day: UsdPerDay = None,
     runs_per_day: RunsPerDay = None,
@@ -43,7 +43,7 @@ async def add(
     catch_up: Annotated[str, Parameter(help="Make up for what was due while Temporal was down, if no older.")] = "1h",
     jitter: Annotated[str | None, Parameter(help="Put each start off by a random time of so much at most.")] = None,
     user: User | None = None,
-    profile: Annotated[str | None, Parameter(help="Profile that says what the task does not.")] = None,
+    profile: Annotated[str | None, Parameter(help="Profile that sets what the task leaves out.")] = None,
     model: Annotated[str | None, Parameter(help="Model to use instead of BACKSTAY_MODEL.")] = None,
     by: By = None,
     output: Output = "text",
