@@ -42,6 +42,7 @@ FOUND_IN_PAGES = {
     "It asks, also where a rule allows it.": "also where",
     "It was found where it stood.": "stood",
     "It has the very same hash.": "the very same",
+    "It holds for one call.": "holds for",
 }
 """Pages are for users; comments are left alone."""
 
