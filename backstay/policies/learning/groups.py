@@ -22,7 +22,7 @@ LEAST_RUNS = 3
 LEAST_BESIDE = 5
 """This many different values were approved before a line lets through what is beside them."""
 LEAST_AS_HIGH, SHARE_AS_HIGH = 2, 5
-"""At least so many approvals, and one in so many, were about as much or more before a line lets so much through.
+"""At least two approvals, and one in five, were about an amount or more before a line lets that amount through.
 
 People approve a wrong amount now and then, and a line must not let through all that lies below it.
 """
