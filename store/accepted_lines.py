@@ -8,7 +8,7 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
-from backstay.approvals.deciding import WORDS_HOLD_S
+from backstay.approvals.approvers import WORDS_HOLD_S
 from backstay.approvals.voting import with_vote
 from backstay.errors import DecisionRefused, PolicyInvalid
 from backstay.policies.accepted import MOST_LINES, AcceptedLine

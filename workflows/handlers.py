@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import admission, approvers
 from backstay.approvals.voting import with_vote
 from backstay.authority import Authority
 from backstay.canonical import canonical, longer_than
@@ -175,7 +175,7 @@ class Handlers:
         if not self._accepts():
             return
         try:
-            decision = deciding.admit(approval)
+            decision = admission.admit(approval)
             known = self.context.state.answer_to(*identity_of(decision)) is not None
             refused = None if known else self.context.approvals.refusal(decision)
         except errors.BackstayError as error:
@@ -187,7 +187,7 @@ class Handlers:
     async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
         # A signal with several arguments is refused like any other list.
-        data = deciding.readable(given[0] if len(given) == 1 else given)
+        data = admission.readable(given[0] if len(given) == 1 else given)
         if self.carrying is None:
             return await self._signalled(data)
         self.carrying.signals += 1
@@ -225,7 +225,7 @@ class Handlers:
     def _hold(self, data: Any) -> None:
         """Hold a decision back until it can be looked at; one that cannot be accepted is refused at once."""
         try:
-            approval = deciding.admit(data)
+            approval = admission.admit(data)
             refused = self.context.approvals.refusal(approval) if self.context.taken_over else None
         except errors.BackstayError as error:
             refused = error
@@ -384,7 +384,7 @@ class Handlers:
 
     def _refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> errors.BackstayError | None:
         starters = self.context.approvals.starters
-        return deciding.refused_person(self._authority(update, said), said.by, said.proof, starters)
+        return approvers.refused_person(self._authority(update, said), said.by, said.proof, starters)
 
     def _refuse(self, update: str, data: Any, needless: str | None = None) -> None:
         """Refuse an update before anything is written to history."""
@@ -411,7 +411,7 @@ class Handlers:
         undo = state.undo if update == "undo" else UndoStack()
         # A word is about the effects that stood then: a later one must not be taken back by it.
         what = canonical([update, said.to_step, more, undo.digest(said.to_step)])
-        hold_s = deciding.words_hold_s(state.opened.policy, {slot.tool for slot in undo.to_undo(said.to_step)})
+        hold_s = approvers.words_hold_s(state.opened.policy, {slot.tool for slot in undo.to_undo(said.to_step)})
         votes = with_vote(state.votes.get(what, {}), said.by, workflow.now().timestamp(), hold_s)
         if len(votes) >= quorum:
             state.votes.pop(what, None)

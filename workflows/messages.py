@@ -5,7 +5,7 @@ from typing import Any
 from temporalio import workflow
 
 from backstay import errors
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.authority import Authority
 from backstay.bounds import MESSAGE, MESSAGES, size_of
 from backstay.shown import one_line

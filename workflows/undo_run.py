@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.proof import UNDO_RUN
 from backstay.authority import Authority, Principal
@@ -182,7 +182,7 @@ class UndoRun(Handlers):
         authority = stack.authority(ask.to_step, approvals.authority)
         if not count or not authority.restricts:
             return
-        refused = deciding.refused_person(authority, ask.by, ask.proof, approvals.starters)
+        refused = approvers.refused_person(authority, ask.by, ask.proof, approvals.starters)
         if refused is not None:
             raise refused
         # A proof is for the name as it was signed.
@@ -193,7 +193,7 @@ class UndoRun(Handlers):
             return
         first = {"by": ask.by, "verdict": Verdict.APPROVE.value, "verified": True}
         tools = {slot.tool for slot in stack.to_undo(ask.to_step)}
-        hold_s = deciding.words_hold_s(self.context.state.opened.policy, tools)
+        hold_s = approvers.words_hold_s(self.context.state.opened.policy, tools)
         rule = "engine: several people must agree to an undo"
         decided = await self.context.ask(
             RequestKind.QUESTION,

@@ -7,7 +7,7 @@ from activities.model.request import prompt
 from activities.model.transcript import Item, Transcripts, Utterance, said_by
 from activities.resources import Activities, Resources
 from backstay import calls
-from backstay.approvals.deciding import restricts_anybody
+from backstay.approvals.approvers import restricts_anybody
 from backstay.canonical import canonical
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, Pruned, StoreUnavailable, TaskInvalid

@@ -29,7 +29,7 @@ from activities.runs.remembering import MemoryActivities
 from activities.tools.outcomes import Outcomes, shown
 from activities.tools.searches import Searches
 from backstay import calls
-from backstay.approvals.deciding import words_hold_s
+from backstay.approvals.approvers import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from backstay.approvals.admission import DecisionInvalid, changes
 from backstay.approvals.approval import CallVerdict
-from backstay.approvals.deciding import DecisionInvalid, changes
 from backstay.approvals.layout import changed_lines
 from backstay.quoting import named
 from backstay.shown import clipped_words, one_line, shown_arguments

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from backstay.approvals import deciding
+from backstay.approvals import admission
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import comes_to
@@ -67,7 +67,7 @@ def voted(
     if request.quorum > 1 and changes:
         # With a quorum, a person must not add arguments that the other approvers have not seen.
         raise DecisionRefused("calls: a request with a quorum is decided as a whole; reject it to have it changed")
-    answer = deciding.answer_digest(approval)
+    answer = admission.answer_digest(approval)
     kept = {"at": at} | said | ({"answer": answer} if answer else {})
     # Of several people who must agree, each may change what they said.
     others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
@@ -92,7 +92,7 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
     decided = (*request.decided, vote)
     if approval.verdict is not Verdict.APPROVE:
         return VoteResult(request.model_copy(update={"decided": decided}), True, changes, said)
-    parts = deciding.parts_to_decide(request, approval, starters)
+    parts = admission.parts_to_decide(request, approval, starters)
     rejected = {index for index, verdict in changes.items() if verdict.verdict == "reject"}
     proposal = proposal.with_vote(parts, vote, rejected, one_line(approval.comment, 500))
     toggles = proposal.toggles if approval.toggles is None else proposal.toggles.narrowed(approval.toggles)

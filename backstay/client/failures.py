@@ -59,7 +59,7 @@ def error_from_failure(cause: BaseException) -> BackstayError:
         return BackstayError(_line(str(cause)))
     if cause.type == ABORTED:
         return errors.RunContinuing()
-    from backstay.approvals.deciding import DecisionInvalid  # noqa: PLC0415 - with all that a request is made of
+    from backstay.approvals.admission import DecisionInvalid  # noqa: PLC0415 - with all that a request is made of
 
     kind = DecisionInvalid if cause.type == DecisionInvalid.__name__ else errors.error_type(cause.type)
     if kind is not None:

@@ -17,8 +17,8 @@ from temporalio.service import RPCError
 
 from backstay import errors
 from backstay.approvals import proof
+from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
-from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.decisions import Decisions
 from backstay.client.executions import ANSWERED_WITHIN
 from backstay.client.failures import (

@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp import types
 
+from backstay.approvals.admission import NOT_OPEN
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.deciding import NOT_OPEN
 from backstay.authority import principal
 from backstay.canonical import digest_of
 from backstay.client import Backstay

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings

@@ -1,7 +1,7 @@
 """The meaning of the exit codes; scripts rely on them."""
 
 from backstay import errors
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.errors import BackstayError
 from backstay.task.result import Outcome
 

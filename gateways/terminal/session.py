@@ -108,7 +108,7 @@ def _started(listed: list[WorkflowExecution]) -> list[WorkflowExecution]:
 
 async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
     """Return an open request of a run; raises DecisionRefused naming those that are open."""
-    from backstay.approvals.deciding import NOT_OPEN
+    from backstay.approvals.admission import NOT_OPEN
 
     pending = await run.pending()
     found = next((request for request in pending if request.id == request_id), None)

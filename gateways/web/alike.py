@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen

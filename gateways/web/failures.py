@@ -3,7 +3,7 @@
 from starlette.exceptions import HTTPException
 
 from backstay import errors
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.errors import BackstayError
 from backstay.shown import message_line
 from gateways.links import Stranger

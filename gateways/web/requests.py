@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.tables import table_of
 from backstay.approvals.titles import title_of

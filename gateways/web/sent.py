@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.authority import principal
 from backstay.bounds import DEEPEST
 from backstay.canonical import KeyTwice, canonical, deeper_than, read_json

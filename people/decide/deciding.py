@@ -5,8 +5,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from backstay.approvals.admission import DecisionInvalid, admit
 from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
-from backstay.approvals.deciding import DecisionInvalid, admit
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.verdicts import most_permissive
 from backstay.canonical import canonical

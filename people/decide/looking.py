@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from backstay.approvals.admission import NOT_OPEN, DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.deciding import NOT_OPEN, DecisionInvalid
 from backstay.approvals.layout import changed_lines
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.whole import unseen

@@ -3,8 +3,8 @@
 import math
 from typing import Any, NamedTuple
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import FormField, answer_of, fields_of
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.authority import Authority
 from backstay.canonical import digest_of
 from backstay.errors import BackstayError, NotVerified
@@ -85,7 +85,7 @@ def require_may_stop(found: KnownRun, by: str, *, signs: bool) -> None:
     `signs`: whether this door proves who asks.
     """
     authority = authority_over(found).for_stopping()
-    refused: BackstayError | None = deciding.refused_person(authority, by, "the page knows who asks", frozenset())
+    refused: BackstayError | None = approvers.refused_person(authority, by, "the page knows who asks", frozenset())
     if authority.restricts and not signs:
         refused = NotVerified("this page has no approver key, so nobody can be sure who asks")
     if refused is not None:
@@ -95,4 +95,4 @@ def require_may_stop(found: KnownRun, by: str, *, signs: bool) -> None:
 def authority_over(found: KnownRun) -> Authority:
     """Return who may change a run as a whole, by the policy with which it began."""
     given = {} if found.row is None else found.row.opened.get("policy")
-    return deciding.authority_over_run(Policy.model_validate(given)) if given else Authority()
+    return approvers.authority_over_run(Policy.model_validate(given)) if given else Authority()

@@ -7,7 +7,7 @@ from typing import Any
 
 from backstay.approvals import proof
 from backstay.approvals.approval import RecordedDecision
-from backstay.approvals.deciding import WORDS_HOLD_S, authority_over_secret, refused_person
+from backstay.approvals.approvers import WORDS_HOLD_S, authority_over_secret, refused_person
 from backstay.authority import principal
 from backstay.errors import ArgumentsInvalid, NotVerified, QuorumPending, RunNotFound
 from backstay.frozen import Frozen

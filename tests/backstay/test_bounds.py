@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstay.approvals.deciding import DecisionInvalid, admit, readable
+from backstay.approvals.admission import DecisionInvalid, admit, readable
 from backstay.bounds import ARGUMENTS, REFERENCES
 from backstay.budgets.budget import Budget
 from backstay.errors import ArgumentsInvalid, TaskInvalid

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.approvals.deciding import DecisionInvalid, admit
+from backstay.approvals.admission import DecisionInvalid, admit
 from backstay.bounds import ARGUMENTS, DECISION, TASK, size_of
 from backstay.budgets.budget import Budget
 from backstay.client.connecting import DATA_CONVERTER

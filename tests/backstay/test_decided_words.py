@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstay.approvals import deciding
+from backstay.approvals import admission
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision, RequestedCall, RequestKind
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.notice import DecisionNotice
@@ -39,9 +39,9 @@ PLAN = BATCH.model_copy(
 def told(request, *decisions):
     """Return what a notice says of decisions of which the last completes a request."""
     for at, said in enumerate(decisions):
-        approval = deciding.admit({"request_id": "r1", "by": "ana", **said})
+        approval = admission.admit({"request_id": "r1", "by": "ana", **said})
         request = voted(request, approval, approval.calls or {}, (), str(at)).request
-    return DecisionNotice.of(request, approval, (), verified=False, again=deciding.asks_again(request, approval))
+    return DecisionNotice.of(request, approval, (), verified=False, again=admission.asks_again(request, approval))
 
 
 @promise("approvals:told-whole")
@@ -84,7 +84,7 @@ def test_what_each_of_several_people_left_out_or_narrowed_of_a_plan_is_told_with
 @promise("approvals:told-whole")
 def test_a_record_says_the_same_as_the_notice_also_as_json():
     said = {"verdict": "approve", "calls": {"1": {"verdict": "reject"}}, "toggles": {"external_processes": False}}
-    approval = deciding.admit({"request_id": "r1", "by": "ana", **said})
+    approval = admission.admit({"request_id": "r1", "by": "ana", **said})
     record = RecordedDecision(n=1, at="", update="decide", by="ana", verified=False, verdict="approve")
     record = record.model_copy(update=said_of_plan(approval))
     assert decided_words(record) == decided_words(record.plain()) == ["without step 1", "it may start no processes"]

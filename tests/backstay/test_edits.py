@@ -2,8 +2,8 @@
 
 import pytest
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import CallVerdict
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import change_lines, edited
 from tests.requirements import promise
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstay.approvals.approval import Approval
-from backstay.approvals.deciding import refused_person
+from backstay.approvals.approvers import refused_person
 from backstay.approvals.proof import Binding, sign, verify
 from backstay.authority import Authority, is_plain, principal
 from backstay.errors import PolicyInvalid

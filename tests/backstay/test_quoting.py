@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import Approval, CallVerdict
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
 from backstay.budgets.budget import Budget
 from backstay.errors import PolicyInvalid, SettingsInvalid, TaskInvalid, ToolboxInvalid

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstay.approvals import deciding
+from backstay.approvals import admission
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each
@@ -80,8 +80,8 @@ FIELDS = {
 def outcome(asked, said):
     """Return what a decision comes to, as the run makes it, or why it is refused."""
     try:
-        approval = deciding.admit({"request_id": "r1", "by": "ana", "proof": "proof", **said})
-        if (refused := deciding.refusal(asked, approval, (), Authority())) is not None:
+        approval = admission.admit({"request_id": "r1", "by": "ana", "proof": "proof", **said})
+        if (refused := admission.refusal(asked, approval, (), Authority())) is not None:
             raise refused
         vote = voted(asked, approval, approval.calls or {}, (), "now")
     except BackstayError as error:
@@ -137,7 +137,7 @@ def test_whatever_verdict_a_call_is_given_the_authority_is_that_of_the_most_perm
             approval = Approval.model_validate(
                 {"request_id": "r1", "verdict": top, "calls": {0: {"verdict": named}}, "by": "ana", "proof": "p"}
             )
-            refused = deciding.refusal(asked, approval, {"ana"}, Authority())
+            refused = admission.refusal(asked, approval, {"ana"}, Authority())
             assert (refused is None) == (top == named == "reject")
             assert most_permissive(approval) == ("reject" if top == named == "reject" else "approve")
 
@@ -184,7 +184,7 @@ def test_an_approval_that_rejects_every_call_is_recorded_as_what_it_comes_to():
 @pytest.mark.parametrize("by", ["", " ", "\t\n", "\u3000"])
 def test_nobody_decides_under_a_name_of_white_space_only(by):
     with pytest.raises(BackstayError, match=r"^by: "):
-        deciding.admit({"request_id": "r1", "verdict": "approve", "by": by})
+        admission.admit({"request_id": "r1", "verdict": "approve", "by": by})
 
 
 @promise("plans:left-out-by")
@@ -196,7 +196,7 @@ def test_whoever_let_a_plan_start_no_processes_is_named_also_when_another_one_de
     asked = REQUESTS["plan"].model_copy(update={"proposal": PROPOSAL.model_copy(update={"parts": parts})})
     none = {"toggles": {"external_processes": False}}
     for at, (by, more) in enumerate({"ana": none, "bo": {}}.items()):
-        approval = deciding.admit({"request_id": "r1", "verdict": "approve", "by": by, "proof": "p", **more})
+        approval = admission.admit({"request_id": "r1", "verdict": "approve", "by": by, "proof": "p", **more})
         asked = voted(asked, approval, {}, (), str(at)).request
     assert asked.proposal.complete
     assert asked.proposal.no_processes_by == "ana"

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowUpdateFailedError
 
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.client import Backstay
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.testing import Reply

@@ -2,8 +2,8 @@
 
 import pytest
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestedCall, RequestKind
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.verdicts import unfit
 from backstay.canonical import digest_of
 from backstay.policies.learning.alike import Alike, alike

@@ -6,8 +6,8 @@ import math
 import pytest
 
 import worker
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView

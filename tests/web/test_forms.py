@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.testing import Reply
 from gateways.web.forms import edited_fields, edits_in, entered_in
 from gateways.web.sent import Submission

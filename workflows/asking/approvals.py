@@ -9,7 +9,7 @@ from typing import Any
 from temporalio import workflow
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import admission, approvers
 from backstay.approvals.approval import (
     Approval,
     ApprovalRequest,
@@ -304,13 +304,13 @@ class Approvals:
                 return errors.DecisionRefused(f"request_id: {approval.request_id} is decided already: {past}")
             # A decision never waits for its request: after a reset Temporal sends old updates again.
             unknown = one_line(named(approval.request_id), 80)
-            return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
-        return deciding.refusal(pending.request, approval, self.starters, self.authority)
+            return errors.DecisionRefused(f"{admission.NOT_OPEN}{unknown}; open requests: {known}")
+        return admission.refusal(pending.request, approval, self.starters, self.authority)
 
     @property
     def authority(self) -> Authority:
         """Return who may change the run as a whole."""
-        return deciding.authority_over_run(self.state.opened.policy)
+        return approvers.authority_over_run(self.state.opened.policy)
 
     @property
     def starters(self) -> frozenset[str]:
@@ -323,7 +323,7 @@ class Approvals:
 
         The same decision with the same event id gets the stored answer.
         """
-        approval = deciding.admit(data)
+        approval = admission.admit(data)
         sender, event_id = identity_of(approval)
 
         def refuse() -> None:
@@ -428,7 +428,7 @@ class Approvals:
         at = workflow.now().isoformat(timespec="seconds")
         request, complete, changes, vote = voted(pending.request, approval, changes, self.starters, at)
         pending.request, verified = request, approval.proof is not None
-        state, again = "decided" if complete else "recorded", deciding.asks_again(request, approval)
+        state, again = "decided" if complete else "recorded", admission.asks_again(request, approval)
         differing = _differing(pending.calls, changes)
         said, each = comes_to(request, approval), verdict_of_each(request, approval)
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": said.value}

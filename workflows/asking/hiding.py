@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backstay import calls, errors
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind
-from backstay.approvals.deciding import DecisionInvalid
 from workflows.dispatch.activity_calls import ActivityCalls
 
 SHORTEST = 5

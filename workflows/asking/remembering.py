@@ -6,7 +6,7 @@ from typing import Any
 from temporalio import workflow
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.approvals.approval import Approval
 from backstay.authority import Authority
 from backstay.policies.accepted import HOLDS, AcceptedLine
@@ -33,10 +33,10 @@ class DecisionMemory:
     ) -> list[dict[str, Any]]:
         """Obey what a decision is remembered by, as far as this person may say so, and keep it for later runs."""
         policy = self.state.opened.policy
-        authority, run = deciding.accepting_of(policy), deciding.authority_in_run(policy)
+        authority, run = approvers.accepting_of(policy), approvers.authority_in_run(policy)
 
         def refusal(needed: Authority) -> str:
-            return str(deciding.refused_person(needed, approval.by, approval.proof, starters) or "")
+            return str(approvers.refused_person(needed, approval.by, approval.proof, starters) or "")
 
         why = refusal(run)
         here = run.quorum == 1 and not why

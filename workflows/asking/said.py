@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from backstay import errors
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.authority import Principal
 from backstay.bounds import MOST, Name, Words
 from backstay.budgets.budget import TopUp

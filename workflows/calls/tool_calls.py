@@ -11,7 +11,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import admission
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
@@ -344,7 +344,7 @@ class ToolCalls:
                 calls.check_call, ask, summary=f"check the answer for {one_line(call.tool.name, 80)}"
             )
             if checked.error is not None:
-                raise deciding.DecisionInvalid(checked.error)
+                raise admission.DecisionInvalid(checked.error)
 
         return await self.context.ask(
             RequestKind.ELICITATION,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from temporalio import workflow
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.approvals.approval import (
     PROGRAM_INDEX,
     Approval,
@@ -104,7 +104,7 @@ class Consent:
                     answered[item.index] = item.call
                 case "ask":
                     asks = self.with_default(item, purpose)
-                    asked.setdefault(deciding.constraint(item.ruling), []).append(asks)
+                    asked.setdefault(approvers.constraint(item.ruling), []).append(asks)
                 case _:
                     answered[item.index] = denied(item.ruling)
         if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
@@ -342,7 +342,7 @@ class Consent:
                 self.with_repeats([RuledCall(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling
             ),
         )
-        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
+        if anew.verdict == "ask" and approvers.constraint(anew) != approvers.constraint(item.ruling):
             raise DecisionRefused(
                 f"calls.{item.index}.arguments: the changed call falls under another rule: {anew.rule}"
             )

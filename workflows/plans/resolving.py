@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.policies.denials import denials_of
 from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
@@ -27,7 +27,7 @@ class Late:
     @property
     def was_approved(self) -> bool:
         """Return whether what people were asked about the plan covers it: the same rule, which looks at no value."""
-        same_people = deciding.constraint(self.now) == deciding.constraint(self.planned)
+        same_people = approvers.constraint(self.now) == approvers.constraint(self.planned)
         same_rule = self.now.verdict == self.planned.verdict and self.now.rule == self.planned.rule
         return same_people and same_rule and not self.now.unseen
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.approvals.approval import RequestedCall
 from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.canonical import canonical
@@ -146,7 +146,7 @@ def parts_of(asks: Sequence[RuledCall]) -> tuple[ProposalPart, ...]:
     """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
     groups: dict[tuple[Any, ...], list[RuledCall]] = {}
     for item in asks:
-        groups.setdefault(deciding.constraint(item.ruling), []).append(item)
+        groups.setdefault(approvers.constraint(item.ruling), []).append(item)
     # The plan is one request, which is asked again as soon as one of its steps would be.
     soonest = min((item.ruling.timeout_s for item in asks if item.ruling.timeout_s is not None), default=None)
     return tuple(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from backstay import calls, errors
-from backstay.approvals import deciding
+from backstay.approvals import approvers
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.canonical import digest_of
@@ -94,7 +94,7 @@ async def ask_about_forecast(
     asked: dict[tuple[Any, ...], list[RuledCall]] = {}
     for item in consent.with_repeats([item for item in ruled if item.ruling.verdict != "deny"]):
         asks = item.foretold
-        asked.setdefault(deciding.constraint(asks.ruling), []).append(asks)
+        asked.setdefault(approvers.constraint(asks.ruling), []).append(asks)
     await consent.afford([item.call for group in asked.values() for item in group])
     return await consent.ask_all(
         list(asked.values()), Purpose.PROGRAM, RequestKind.PROGRAM, unless, partial(_foretelling, foretold)
@@ -137,7 +137,7 @@ async def as_foretold(
     now, planned = consent.ruling(real, Purpose.PLAN_STEP), consent.ruling(approved or call, Purpose.PLAN_STEP)
     if now.verdict == "deny":
         return denied(now)
-    if now.verdict == "ask" and deciding.constraint(now) != deciding.constraint(planned):
+    if now.verdict == "ask" and approvers.constraint(now) != approvers.constraint(planned):
         others = "it falls under a rule of other people than those who approved the forecast"
         checked = checked.model_copy(update={"differs": checked.differs or others})
     return call if not checked.differs else await _deviating(consent, call, RuledCall(0, real, now), checked.differs)

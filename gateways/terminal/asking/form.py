@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.fields import FormField, answer_of, fields_of
 from gateways.terminal.terminal import Terminal
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.admission import DecisionInvalid
 from backstay.bounds import MOST
 from backstay.budgets.budget import TopUp
 from backstay.client import Run

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
-from backstay.approvals.deciding import WORDS_HOLD_S, authority_over_run, words_hold_s
+from backstay.approvals.approvers import WORDS_HOLD_S, authority_over_run, words_hold_s
 from backstay.approvals.voting import with_vote
 from backstay.authority import Authority
 from backstay.policies.policy import Policy
