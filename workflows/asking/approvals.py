@@ -1,9 +1,7 @@
 """Hold the requests that wait for people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -33,8 +31,9 @@ from backstay.task.lane import ASIDE, is_lane
 from backstay.tools.tool import ToolCall
 from workflows.asking.hiding import decision_without_secrets
 from workflows.asking.notices import Notices
-from workflows.asking.opening import left_of, opened_request
+from workflows.asking.opening import opened_request
 from workflows.asking.remembering import DecisionMemory
+from workflows.asking.reminders import Check, CheckAnswer, Lines, Pending, Reminders, never
 from workflows.dispatch.activity_calls import ActivityCalls
 from workflows.state.state import RunState
 from workflows.state.work import OpenRequest, RequestOutcome
@@ -45,8 +44,6 @@ WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
 RECORDED_CHARACTERS = 4000
 """How much the record of a decision says of what it changed."""
-MOST_REMINDERS = 20
-"""How often people are reminded of one request."""
 
 
 def identity_of(approval: Approval) -> tuple[str, str | None]:
@@ -65,39 +62,6 @@ def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-Lines = Callable[[Approval], tuple[AcceptedLine, ...]]
-"""Returns what a decision is to be remembered by; raises DecisionRefused."""
-Check = Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]]
-CheckAnswer = Callable[[Any], Awaitable[None]]
-"""Raises DecisionInvalid for an answer that does not fit."""
-
-
-def never() -> bool:
-    """Return False: the answer is always needed."""
-    return False
-
-
-@dataclass
-class Pending:
-    """Hold one open request, and its decision once it is complete."""
-
-    key: str
-    request: ApprovalRequest
-    asked: bool = True
-    """Whether the run asks; a request of the execution before is not asked before the run comes to it again."""
-    reminded: int = 0
-    """How often people were reminded."""
-    check_changes: Check | None = None
-    lines: Lines | None = None
-    unless: Callable[[], bool] = never
-    """Whether it is no longer needed."""
-    calls: Mapping[int, ToolCall] = field(default_factory=dict)
-    """The calls that it is about, whole."""
-    check_answer: CheckAnswer | None = None
-    decided: RequestOutcome | None = None
-    withdrawn: bool = False
-
-
 class Approvals:
     """Open requests, accept decisions, let requests expire."""
 
@@ -107,6 +71,7 @@ class Approvals:
         self.activities = activities
         self.changed = changed
         self.notices = Notices(state, activities)
+        self.reminders = Reminders(state, self.notices, changed)
         self.remembering = DecisionMemory(state, activities, changed)
         self.pending: dict[str, Pending] = {}
 
@@ -147,7 +112,7 @@ class Approvals:
         if pending is None:
             pending = Pending(key, opened_request(self.state, request, ruling))
             self.pending[pending.request.id] = pending
-            self._record("approval.asked", pending.request, request.question)
+            self.reminders.record("approval.asked", pending.request, request.question)
             self.changed()
             self.notices.add(NoticeKind.ASKED, request=pending.request)
             self._step_aside()
@@ -168,7 +133,7 @@ class Approvals:
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
-                decided = await self._wait(pending, ruling)
+                decided = await self.reminders.wait(pending, ruling)
         except asyncio.CancelledError:
             if pending.decided is None:
                 # What waits for it ends, perhaps with the run: no task may begin here.
@@ -220,71 +185,8 @@ class Approvals:
     def withdraw_unasked(self) -> None:
         """Withdraw requests of the execution before that the run did not come to again."""
         for request_id in [request_id for request_id, pending in self.pending.items() if not pending.asked]:
-            self._withdraw(self.pending.pop(request_id))
+            self.reminders.withdraw(self.pending.pop(request_id))
             self.state.closed[request_id] = WITHDRAWN
-
-    def _withdraw(self, pending: Pending) -> None:
-        pending.withdrawn = True
-        self._record("approval.withdrawn", pending.request, "no longer needed")
-        if pending.decided is None:
-            self.notices.add(NoticeKind.WITHDRAWN, request_id=pending.request.id)
-
-    async def _wait(self, pending: Pending, ruling: Ruling | None) -> RequestOutcome:
-        whole = None if ruling is None or ruling.timeout_s is None else timedelta(seconds=ruling.timeout_s)
-        again = None if ruling is None or ruling.remind_after_s is None else timedelta(seconds=ruling.remind_after_s)
-        until = None if whole is None else workflow.now() + left_of(pending.request, whole)
-        while True:
-            left = None if until is None else max(until - workflow.now(), timedelta(milliseconds=1))
-            reminds = again is not None and pending.reminded < MOST_REMINDERS and (left is None or again < left)
-            if await self._closed_within(pending, again if reminds else left):
-                if pending.decided is not None:
-                    return pending.decided
-                self._withdraw(pending)
-                return RequestOutcome(verdict=None, on_expiry="reject")
-            if reminds:
-                self._remind(pending)
-            elif pending.request.on_expiry != "escalate" or pending.request.escalated or whole is None:
-                break
-            else:
-                self._escalate(pending, ruling, whole)
-                until = workflow.now() + whole
-        self._record("approval.expired", pending.request, "nobody decided in time")
-        self.notices.add(NoticeKind.EXPIRED, request_id=pending.request.id)
-        return RequestOutcome(verdict=None, on_expiry=pending.request.on_expiry)
-
-    async def _closed_within(self, pending: Pending, timeout: timedelta | None) -> bool:
-        try:
-            await workflow.wait_condition(
-                lambda: pending.decided is not None or pending.unless(),
-                timeout=timeout,
-                timeout_summary=None if timeout is None else f"approval {pending.request.id}",
-            )
-        except TimeoutError:
-            return False
-        return True
-
-    def _remind(self, pending: Pending) -> None:
-        pending.reminded += 1
-        self._record("approval.reminded", pending.request, "nobody has decided yet; people are told again")
-        self.notices.add(NoticeKind.ASKED, request=pending.request, reminder=pending.reminded)
-
-    def _escalate(self, pending: Pending, ruling: Ruling | None, whole: timedelta) -> None:
-        """Ask again, for as long, those whom the rule names for that, too."""
-        later = (workflow.now() + whole).isoformat(timespec="seconds")
-        update: dict[str, Any] = {"expires_at": later, "escalated": True}
-        if ruling is not None and ruling.escalate_to:
-            # In a plan, who was asked about a part may be asked about another one, too.
-            before = () if pending.request.proposal is not None else pending.request.approvers
-            update["escalated_to"] = tuple(person for person in ruling.escalate_to if person not in before)
-            if pending.request.approvers:
-                # Where nobody is named, everybody may decide already.
-                update["approvers"] = tuple(sorted({*pending.request.approvers, *ruling.escalate_to}))
-            if pending.request.proposal is not None:
-                update["proposal"] = pending.request.proposal.escalated
-        pending.request = pending.request.model_copy(update=update)
-        self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
-        self.notices.add(NoticeKind.ASKED, request=pending.request)
-        self.changed()
 
     def refusal(self, approval: Approval) -> errors.BackstayError | None:
         """Return why a decision cannot be accepted now, or None."""
@@ -441,7 +343,7 @@ class Approvals:
         about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
         shown = {"calls": {str(index): verdict for index, verdict in each.items()}} if each else {}
-        self._record("approval.decided", request, f"{said} by {approval.by}", **vote, **shown, state=state)
+        self.reminders.record("approval.decided", request, f"{said} by {approval.by}", **vote, **shown, state=state)
         if complete:
             pending.decided = RequestOutcome(
                 verdict=said,
@@ -460,10 +362,6 @@ class Approvals:
         self.changed()
         answer = {"request_id": request.id, "verdict": said.value, "state": state, "by": approval.by}
         return answer | ({"asked_again": True} if again else {})
-
-    def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
-        kind = RequestKind(request.kind).value
-        self.state.record(name, one_line(text, 300), workflow.now(), request=request.id, kind=kind, **data)
 
 
 def _differing(calls: Mapping[int, ToolCall], changes: dict[int, CallVerdict]) -> tuple[ChangedCall, ...]:

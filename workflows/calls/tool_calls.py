@@ -26,7 +26,7 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
-from workflows.asking.approvals import never
+from workflows.asking.reminders import never
 from workflows.calls.model_calls import Ahead, ModelCalls
 from workflows.calls.reconcile import CallWithResult, Reconcile
 from workflows.calls.task_polls import TaskPolls

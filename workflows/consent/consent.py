@@ -32,7 +32,7 @@ from backstay.task.plan import has_references, holds_notation
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DELEGATE, PreviewedCall, ToolCall, ToolResult
-from workflows.asking.approvals import never
+from workflows.asking.reminders import never
 from workflows.consent.asked_calls import (
     PROGRAM_SHOWN,
     SHOWN_CHARACTERS,

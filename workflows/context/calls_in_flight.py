@@ -12,7 +12,7 @@ from backstay.tools.server_task import TaskProgress
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from backstay.tools.trying import TOGETHER
-from workflows.asking.approvals import never
+from workflows.asking.reminders import never
 from workflows.state.work import BegunBatch, BegunCall
 
 MOST_TOGETHER = TOGETHER

@@ -23,7 +23,8 @@ from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.task.theirs import Theirs
 from backstay.tools.tool import ToolCall
-from workflows.asking.approvals import Approvals, CheckAnswer, never
+from workflows.asking.approvals import Approvals
+from workflows.asking.reminders import CheckAnswer, never
 from workflows.context.calls_in_flight import BatchInFlight
 from workflows.dispatch.activity_calls import ActivityCalls, Stopped
 from workflows.state.state import RunState

@@ -12,7 +12,7 @@ from backstay.task.task import Task
 from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asking.approvals import never
+from workflows.asking.reminders import never
 from workflows.consent.consent import Consent, Consented, RuledCall, denied
 
 

@@ -15,7 +15,7 @@ from backstay.shown import one_line
 from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asking.approvals import never
+from workflows.asking.reminders import never
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall
 from workflows.consent.consent import Answered, Consent, Consented, denied, refused
