@@ -10,6 +10,14 @@ _CHUNK = 1024 * 1024
 _NEVER = ("__pycache__",)
 
 
+def is_plugin(folder: Path) -> bool:
+    """Return whether a folder is that of a plugin: it holds a cli.py."""
+    try:
+        return (folder / "cli.py").is_file()
+    except OSError:
+        return False  # a folder of another user leaves the others alone
+
+
 def code_hash(folder: Path) -> str:
     """Return a hash of the Python files of a folder; other files that programs write beside them do not count."""
     return _hash_of(folder, [path for path in _files(folder) if path.suffix == ".py"])

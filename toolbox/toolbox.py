@@ -22,8 +22,9 @@ from toolbox.catalog.capabilities import Capability, capability
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
-from toolbox.configuration.configuration import Configuration
+from toolbox.configuration.configuration import Configuration, ProviderEntry
 from toolbox.configuration.load import load
+from toolbox.plugins.folders import PluginFolders
 from toolbox.plugins.opening import plugin_provider
 from toolbox.plugins.plugin import Confinement
 from toolbox.plugins.provider import PluginProvider
@@ -71,9 +72,14 @@ class Toolbox:
         providers: Mapping[str, Provider],
         secrets: frozenset[str] = frozenset(),
         safety: SafetyPolicies | None = None,
+        *,
         own: "OwnProviders | None" = None,
+        plugins: PluginFolders | None = None,
     ) -> None:
         self._own = own
+        self._plugins = plugins
+        listed = frozenset[str]() if plugins is None else plugins.there.keys()
+        self._others = {name: provider for name, provider in providers.items() if name not in listed}
         self._configuration = configuration
         self._safety = safety or SafetyPolicies()
         self._providers = dict(providers)
@@ -105,6 +111,7 @@ class Toolbox:
         With patience, servers that are starting for the first time are waited for so long.
         A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
         """
+        await self._look_for_plugins()
         offered = self._providers.keys() - (BUILTIN - builtin)
         granted, withheld = self._seen_by(user_id, owner, offered)
         servers = {name: self._of(name, owner) for name in granted}
@@ -128,11 +135,22 @@ class Toolbox:
             unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
         )
 
+    async def _look_for_plugins(self) -> None:
+        """Take in the plugins whose folders were added, and leave out those whose folders are gone."""
+        if self._plugins is None:
+            return
+        if await self._plugins.look():
+            self._providers = self._others | self._plugins.there
+            entries = {**self._configuration.providers, **self._plugins.added}
+            self._configuration = self._configuration.model_copy(update={"providers": entries})
+
     def _seen_by(self, user_id: str, owner: str, offered: Collection[str]) -> tuple[list[str], dict[str, str]]:
         """Return what of these providers a user sees, and why not the others."""
         granted = self._configuration.granted(user_id, offered)
         nobodys = {} if owner else {name: NOBODYS for name in granted if _needs_owner(self._providers[name])}
-        return sorted(granted - nobodys.keys()), self._configuration.withheld(user_id, offered) | nobodys
+        refused = {} if self._plugins is None else self._plugins.refused
+        withheld = self._configuration.withheld(user_id, offered) | nobodys | refused
+        return sorted(granted - nobodys.keys()), withheld
 
     async def _built_of(self, found: Mapping[str, Listing]) -> Catalog:
         key = tuple((name, listing.generation) for name, listing in found.items())
@@ -232,7 +250,7 @@ class Toolbox:
         self, definition: Definition, arguments: dict[str, Any], *, deadline_s: float, workspace_access: WorkspaceAccess
     ) -> str | None:
         """Return what a call would change in a workspace, as a unified diff; None where nothing can be shown."""
-        provider = self._providers[definition.provider]
+        provider = self._providers.get(definition.provider)
         call = ProviderCall(
             tool=definition.mcp_name, arguments=arguments, deadline_s=deadline_s, workspace_access=workspace_access
         )
@@ -249,14 +267,15 @@ class Toolbox:
     async def index(self, patience_s: float) -> dict[str, Capability]:
         """Return what there is of each provider, whoever may see it; starting servers are waited for."""
         offered = await self.offered(patience_s)
-        listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
+        providers = self._providers
+        listings = await asyncio.gather(*(provider.list() for provider in providers.values()))
         return {
             name: capability(
                 [found.tool.safety for found in self._define(name, listing)[0] if found.is_found],
                 offered[name].unread,
                 listing.place,
             )
-            for name, listing in zip(self._providers, listings, strict=True)
+            for name, listing in zip(providers, listings, strict=True)
         }
 
     async def runs_unasked(self, definition: Definition) -> bool:
@@ -268,17 +287,19 @@ class Toolbox:
 
     async def offered(self, patience_s: float = 0) -> dict[str, ProviderTools]:
         """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
-        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, StartableProvider))
+        await self._look_for_plugins()
+        providers = self._providers
+        started = (p.wait_started(patience_s) for p in providers.values() if isinstance(p, StartableProvider))
         await asyncio.gather(*started)
-        listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
+        listings = await asyncio.gather(*(provider.list() for provider in providers.values()))
         off = [name for name, server in self._configuration.servers.items() if server.disabled]
         found = {name: ProviderTools(unread=f"{name} is disabled in toolbox.json") for name in off}
         found |= {
             name: ProviderTools(unread=f"{name} calls tools of a disabled server")
             for name in self._configuration.python
         }
-        for name, listing in zip(self._providers, listings, strict=True):
-            provider = self._providers[name]
+        for name, listing in zip(providers, listings, strict=True):
+            provider = providers[name]
             own = provider.named if isinstance(provider, PythonProvider) else frozenset[str]()
             reason = listing.reason or (f"{name} is starting" if listing.starting else "")
             tools = frozenset(listed.name for listed in listing.tools) | own
@@ -288,8 +309,9 @@ class Toolbox:
     async def close(self) -> None:
         """Close all providers at the same time."""
         own = () if self._own is None else (self._own.close(),)
+        plugins = () if self._plugins is None else (self._plugins.close(),)
         closing = (provider.close() for provider in self._providers.values())
-        await asyncio.gather(*closing, *own, return_exceptions=True)
+        await asyncio.gather(*closing, *plugins, *own, return_exceptions=True)
 
     def _build(self, listings: Mapping[str, Listing]) -> Catalog:
         definitions: list[Definition] = []
@@ -384,9 +406,7 @@ async def open_toolbox(
     Raises ToolboxInvalid naming field, value and fix.
     """
     configuration, secrets = await asyncio.to_thread(partial(load, path, environment, optional=optional))
-    for name in ("mcp", "client"):
-        # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    _silence_client()
     signed_in = sign_ins_of(configuration, connections)
     options: Any = {"jail": confinement, "redactor": Redactor(secrets), "tokens": signed_in}
     configuration, providers = await asyncio.to_thread(
@@ -395,7 +415,12 @@ async def open_toolbox(
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     safety = await asyncio.to_thread(load_safety, configuration.safety, path)
     toolbox = Toolbox(
-        configuration, providers | builtin, secrets, safety, own_providers_of(configuration, connections, secrets)
+        configuration,
+        providers | builtin,
+        secrets,
+        safety,
+        own=own_providers_of(configuration, connections, secrets),
+        plugins=_plugins_of(configuration, providers, path, environment, options),
     )
     try:
         yield toolbox
@@ -403,6 +428,32 @@ async def open_toolbox(
         await toolbox.close()
         if signed_in is not None:
             await signed_in.close()
+
+
+def _silence_client() -> None:
+    for name in ("mcp", "client"):
+        # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _plugins_of(
+    configuration: Configuration,
+    providers: Mapping[str, Provider],
+    path: Path,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+) -> PluginFolders | None:
+    """Return what follows which plugins there are; None where toolbox.json names no folder of them."""
+    if configuration.plugins is None:
+        return None
+
+    def open_one(name: str, folder: Path, entry: ProviderEntry) -> PluginProvider:
+        jail, redactor = options["jail"], options["redactor"]
+        return plugin_provider(name, folder, entry, environment, jail=jail, redactor=redactor)
+
+    folders = configuration.plugin_folders(path.absolute().parent)
+    opened = {name: providers[name] for name in folders if name in providers}
+    return PluginFolders(configuration, path, opened, open_one)
 
 
 def _open_providers(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from system.folders import is_plugin
+
 _TOOLBOX = "toolbox.json"
 _PLUGINS = "plugins"
 _HOME = ".backstay"
@@ -31,7 +33,7 @@ class DaemonPaths(NamedTuple):
             found = sorted(place.iterdir()) if place is not None and place.is_dir() else []
         except OSError as error:
             raise PlaceInvalid(f"plugins: {place} cannot be read: {error.strerror}") from None
-        return {path.name: path for path in found if _is_plugin(path)}
+        return {path.name: path for path in found if is_plugin(path)}
 
     def toolbox_text(self) -> str:
         """Return what is in toolbox.json; nothing without one. Raises PlaceInvalid."""
@@ -70,13 +72,6 @@ def find_place(called: Path | None, variables: Mapping[str, str] | None = None) 
         toolbox = (beside if beside is not None and is_there else Path.cwd()) / _TOOLBOX
     home = known.get("BACKSTAY_HOME")
     return DaemonPaths(toolbox.parent, toolbox, toolbox.parent / _HOME if not home else Path(home).absolute())
-
-
-def _is_plugin(folder: Path) -> bool:
-    try:
-        return (folder / "cli.py").is_file()
-    except OSError:
-        return False  # a folder of another user leaves the others alone
 
 
 def _parsed(text: str) -> object:

@@ -1,10 +1,12 @@
 import asyncio
 import json
+import shutil
 import signal
 import socket
 
 import pytest
 
+from tests.plugins.client import PLUGINS
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
 from tests.requirements import promise
 
@@ -260,3 +262,62 @@ async def test_a_grant_ends_when_a_file_of_the_plugin_changes_but_not_for_files_
         assert "request" in (await client.until("b", "queued"))["payload"]
     assert lines_of(tmp_path / "ran") == ["say"]
     assert grant_of(tmp_path / "plugins/demo")["sha256"]
+
+
+async def approved(laid, client, name):
+    """Let a job that is not granted run, and return how it ended."""
+    while "request" not in (await client.until(name, "queued"))["payload"]:
+        pass
+    async with laid.connected() as backstay:
+        run = backstay.run(laid.run_of(name))
+        (request,) = await run.pending()
+        await run.decide({"request_id": request.id, "verdict": "approve", "by": "ana@example.com"})
+    return await client.until(name)
+
+
+@promise("plugins:found-by-workers")
+async def test_a_worker_finds_plugins_that_come_change_and_go_while_it_runs(site, tmp_path):
+    laid = await site("demo")
+    plugins = tmp_path / "plugins"
+    async with laid.daemon() as client:
+        (plugins / "loop").symlink_to("loop")
+        for number in range(40):
+            (plugins / f"empty-{number}").mkdir()
+        shutil.copytree(PLUGINS / "other", plugins / "added")
+        client.run("a", "added", "run", {"left": 1})
+        assert (await approved(laid, client, "a"))["payload"] == 1.5
+        source = (plugins / "added/cli.py").read_text(encoding="utf-8")
+        (plugins / "added/cli.py").write_text(source.replace("right", "other"), encoding="utf-8")
+        client.run("b", "added", "run", {"left": 1, "other": 2})
+        assert (await approved(laid, client, "b"))["payload"] == 3
+        gate = tmp_path / "gate"
+        client.run("c", "demo", "wait", {"path": str(gate)})
+        await client.until("c", "started")
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
+        client.run("d", "demo", "say", {"text": "d"})
+        await client.told("d", "queued")
+        shutil.rmtree(plugins / "demo")
+        gate.touch()
+        assert (await client.until("c"))["payload"] == {"found": str(gate)}
+        gone = await client.until("d")
+        assert gone["status"] == "error"
+        assert "there is no tool demo.say" in gone["payload"]["error"]
+        shutil.copytree(PLUGINS / "demo", plugins / "demo")
+        client.run("e", "demo", "say", {"text": "e"})
+        assert (await client.until("e"))["payload"] == "e"
+
+
+@promise("plugins:found-by-workers")
+async def test_a_plugin_with_an_entry_newer_than_the_worker_waits_for_its_next_start(site, tmp_path):
+    laid = await site("demo")
+    async with laid.daemon() as client:
+        shutil.copytree(PLUGINS / "other", tmp_path / "plugins/added")
+        configuration = json.loads((tmp_path / "toolbox.json").read_text(encoding="utf-8"))
+        configuration["providers"]["added"] = {"env": {"SECRET": "shared-with-it"}}
+        (tmp_path / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
+        client.run("a", "added", "run", {"left": 1})
+        ended = await client.until("a")
+        assert ended["status"] == "error"
+        assert "restart the worker" in ended["payload"]["error"]
+        client.run("b", "demo", "say", {"text": "b"})
+        assert (await client.until("b"))["payload"] == "b"

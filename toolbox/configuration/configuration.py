@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from backstay.policies.command_lists import CommandLists
+from system.folders import is_plugin
 from toolbox.configuration.foreign import EXCLUDING, INCLUDING, without_switches
 from toolbox.configuration.template import render
 from toolbox.configuration.users_servers import UsersServers
@@ -341,7 +342,7 @@ class Configuration(Strict):
         place = folder / named if named else None
         if place is None or not place.is_dir():
             return {}
-        return {path.name: path for path in sorted(place.iterdir()) if (path / "cli.py").is_file()}
+        return {path.name: path for path in sorted(place.iterdir()) if is_plugin(path)}
 
     def granted(self, user_id: str, providers: Iterable[str]) -> frozenset[str]:
         """Return which of the providers this user sees."""

@@ -316,6 +316,22 @@ def _check_plugin_name(configuration: Configuration, name: str) -> None:
         raise ToolboxInvalid(f"{field} has no usable name; use letters, digits, space, _ and -, at most 48") from None
 
 
+def added_plugin(configuration: Configuration, name: str, path: Path) -> ProviderEntry:
+    """Return the settings of a plugin whose folder came after the configuration was read from this file.
+
+    They are the usual ones: an entry of its own counts from the next start, and until then it cannot be used.
+    Raises ToolboxInvalid for such an entry, and for a name that it cannot have.
+    """
+    _check_plugin_name(configuration, name)
+    if name in configuration.python:
+        raise ToolboxInvalid(f"plugins: the folder {name!r} has the name of an entry in python; rename one of them")
+    if name.lower().startswith(OWN) and configuration.users_servers is not None:
+        raise ToolboxInvalid(f"plugins: the folder {name!r}: such names belong to `users_servers`; choose another")
+    if name in checked(read(path), path).providers:
+        raise ToolboxInvalid(f"providers.{name}: this was written after the worker had begun; restart the worker")
+    return configuration.plugin(name).model_copy(update={"serial": True})
+
+
 _EXPRESSIONS = frozenset({"succeeded_if", "failed_if", "verify.applied_if", "verify.result"})
 
 

@@ -333,8 +333,11 @@ class Plugin:
 
     def state(self) -> tuple[tuple[str, int, int], ...]:
         """Return a value that changes whenever one of its modules does."""
-        found = sorted(self.folder.glob("*.py"))
-        return tuple((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file())
+        try:
+            found = [(path.name, path.stat()) for path in sorted(self.folder.glob("*.py")) if path.is_file()]
+        except OSError:
+            return ()  # it is being removed
+        return tuple((name, seen.st_size, seen.st_mtime_ns) for name, seen in found)
 
     async def _command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
         if self.confinement is None:
