@@ -214,6 +214,8 @@ class ToolResult(Message):
     """What would take this effect back, shown form; set when it was bound with the outcome."""
     settle_in_s: float = 0
     """For an unknown outcome: how long until the request can no longer be under way."""
+    ended: bool = False
+    """For an unknown outcome: whether the process of the call was seen to end, so that the next one may begin."""
     recorded: bool = False
     """Whether an earlier send's recorded outcome was returned instead of sending."""
     settled: OutcomeSource | None = None

@@ -27,6 +27,7 @@ class Site:
     nursery: Nursery
     queue: str = field(default_factory=lambda: f"plugins-{uuid.uuid4().hex[:8]}")
     workers: int = 0
+    settle_s: float = 0.5
 
     @property
     def variables(self):
@@ -36,7 +37,7 @@ class Site:
             "BACKSTAY_HOME": str(self.folder / "home"),
             "BACKSTAY_TOOLBOX": str(self.folder / "toolbox.json"),
             "BACKSTAY_TRUSTED": str(self.folder),
-            "BACKSTAY_SETTLE_AFTER_SECONDS": "0.5",
+            "BACKSTAY_SETTLE_AFTER_SECONDS": str(self.settle_s),
         }
 
     async def worker(self) -> Child:

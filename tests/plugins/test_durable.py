@@ -165,6 +165,21 @@ async def test_a_lane_is_free_when_the_child_has_ended_and_not_before(site, tmp_
     assert lines_of(tmp_path / "ran") == ["wait", "say"]
 
 
+@promise("plugins:lane-ended")
+async def test_the_next_job_begins_when_the_process_was_seen_to_end_and_not_at_the_end_of_its_time(site, tmp_path):
+    laid = await site(workers=0)
+    laid.settle_s = 600
+    site.workers.append(await laid.worker())
+    async with laid.daemon() as client:
+        client.run("a", "demo", "fail", {"how": "killed"}, timeout=600)
+        client.run("b", "demo", "wait", {"path": str(tmp_path / "never")}, timeout=1)
+        client.run("c", "demo", "say", {"text": "c"})
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "outcome_unknown"}}
+        assert await client.until("b") == {"id": "b", "status": "timeout", "payload": {"error": "timeout"}}
+        assert (await client.until("c"))["payload"] == "c"
+    assert lines_of(tmp_path / "ran") == ["fail", "wait", "say"]
+
+
 @promise("plugins:lane")
 async def test_a_call_of_an_ordinary_run_waits_for_a_job_without_keeping_a_worker_busy(site, tmp_path):
     laid = await site(demo={"tools": {"say": {"safety": "read_only"}}}, workers=2)

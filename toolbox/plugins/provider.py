@@ -130,14 +130,15 @@ class PluginProvider:
         try:
             result = await self._plugin.run(words, timeout_s=left_s, variables=variables, inherited=held)
         except TimeoutError:
-            raise OutcomeUnknown(f"killed: not done within {call.deadline_s:g} s", timed_out=True) from None
+            said = f"killed: not done within {call.deadline_s:g} s"
+            raise OutcomeUnknown(said, timed_out=True, ended=True) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction
             if call.before_send is None:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             raise NotSent(f"{self.name}: {error}") from None
         killed = -result.exit_code if self._plugin.confinement is None else result.exit_code - _JAILED_SIGNAL
         if 0 < killed <= 64:
-            raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done")
+            raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done", ended=True)
         return _answer(self._plugin, result)
 
 

@@ -115,13 +115,13 @@ class Approvals:
             self.reminders.record("approval.asked", pending.request, request.question)
             self.changed()
             self.notices.add(NoticeKind.ASKED, request=pending.request)
-            self._step_aside()
+            self.step_aside()
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         pending.calls, pending.check_answer = calls or {}, check_answer
         return await self._settled(pending, ruling)
 
-    def _step_aside(self) -> None:
-        """Tell the lane that started this run, if any, that its next job need not wait for people."""
+    def step_aside(self) -> None:
+        """Tell the lane that started this run, if any, that its next job need not wait for this one."""
         info = workflow.info()
         if info.parent is not None and is_lane(info.parent.workflow_id):
             lane = workflow.get_external_workflow_handle(info.parent.workflow_id)

@@ -51,6 +51,9 @@ class Reconcile:
         while result.error_type in {"OutcomeUnknown", "EffectConflict"}:
             conflict = result.error_type == "EffectConflict"
             self._record_unknown(flight, flight.call.tool.name, result)
+            if result.ended:
+                # What became of the call takes as long as it takes; its process holds nothing up any more.
+                self.context.approvals.step_aside()
             known = None if conflict else await self._found(flight, result)
             if known is not None and known.error_type == WORKING:
                 # The record of its task came late.

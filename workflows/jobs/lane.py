@@ -20,7 +20,7 @@ MOST_CARRIED = 512 * 1024
 
 @workflow.defn(name=WORKFLOW)
 class JobLane:
-    """Start a run for each job, and the next one when it has ended or waits for people.
+    """Start a run for each job, and the next one when it has ended, waits for people, or its process has ended.
 
     That two calls of a plugin never run at once does not rest on this: the lock of its folder sees to it. A lane keeps
     the order, and lets what waits for its turn wait without a worker.
@@ -61,7 +61,7 @@ class JobLane:
 
     @workflow.signal(name=ASIDE)
     def step_aside(self, workflow_id: Any = None) -> None:
-        """Let the next job begin, because this one waits for people."""
+        """Let the next job begin, because this one waits for people, or to learn what became of its call."""
         self.aside.add(str(workflow_id))
 
     async def _some_wait(self) -> bool:

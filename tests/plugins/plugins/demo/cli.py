@@ -18,7 +18,7 @@ wait.add_argument("path")
 pause = commands.add_parser("pause", help="take a while")
 pause.add_argument("seconds", type=float)
 fail = commands.add_parser("fail", help="fail")
-fail.add_argument("--how", choices=["stated", "stderr", "object"], default="stated")
+fail.add_argument("--how", choices=["stated", "stderr", "object", "killed"], default="stated")
 say = commands.add_parser("say", help="print a text as it is")
 say.add_argument("text")
 given = parser.parse_args()
@@ -42,6 +42,8 @@ match given.command:
     case "fail" if given.how == "object":
         print(json.dumps({"error": {"code": 7, "retry": True}}))
         sys.exit(3)
+    case "fail" if given.how == "killed":
+        os.kill(os.getpid(), 9)
     case "fail":
         sys.stderr.write(f"refused for {os.environ.get('BOT_KEY')}\n")
         sys.exit(1)
