@@ -7,16 +7,22 @@ the path.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from backstay.client.sending import signed
-from backstay.errors import RunNotFound
+from backstay.errors import BackstayError, RunNotFound
+from backstay.redaction.handles import handles_in, replace_handles, unescape_lookalikes
 from backstay.rooms import ROOMS, open_house
 from backstay.settings import Settings
 from backstay.task.attaching import read_attached
 from backstay.task.attachment import ATTACHED
+
+
+def has_store(settings: Settings) -> bool:
+    """Return whether there is a store to read; what only looks must not create one."""
+    return settings.database_url is not None or (settings.home / "backstay.db").exists()
 
 
 @asynccontextmanager
@@ -57,4 +63,26 @@ async def revealed(workflow_id: str, namespace: str, wish: dict[str, Any], key: 
         if "proof" not in wish and key is not None:
             wish = signed(key, await store.revealing.binding(workflow_id, namespace), wish)
         asked = {**wish, "workflow_id": workflow_id}
-        return await store.revealing.reveal(asked, namespace, settings.approver_key_bytes)
+        return str(await store.revealing.reveal(asked, namespace, settings.approver_key_bytes))
+
+
+async def in_clear(workflow_id: str, namespace: str, answer: Any, by: str) -> Any:
+    """Return an answer of a run as its tool gave it, with the secrets that whoever needs no proof may be shown.
+
+    Each of them is recorded first. The handle of another one stays, as all do without the store or its key.
+    """
+    settings, known = Settings.load(), dict[str, Any]()
+    handles = handles_in(answer)
+    with suppress(BackstayError):
+        if handles and has_store(settings):
+            async with _opened(settings) as store:
+                known = await _revealed_of(store, handles, {"workflow_id": workflow_id, "by": by}, namespace)
+    return unescape_lookalikes(replace_handles(answer, known))
+
+
+async def _revealed_of(store: Any, handles: Sequence[str], wish: dict[str, Any], namespace: str) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    for handle in handles:
+        with suppress(BackstayError):
+            known[handle] = await store.revealing.reveal({**wish, "handle": handle}, namespace, None)
+    return known

@@ -10,6 +10,7 @@ from typing import Any
 from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import place_in_file
 from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling
+from backstay.client.stored import in_clear
 from backstay.errors import BackstayError, RunNotFound, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -19,7 +20,7 @@ from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
 from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
-from gateways.plugin_jobs.running import answer_of, reason_of
+from gateways.plugin_jobs.running import answer_of, reason_of, without_known
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
@@ -27,6 +28,8 @@ _TIMED_OUT = re.compile(r"(not done|no answer) within [0-9.e+]+ s")
 """How the engine says that the answer of a call did not come in time."""
 _LONGEST_REASON = 500
 _STOPPING_S = 1.0
+_BY = "plugins-daemon"
+"""Who is recorded as having been shown the secrets that a program printed."""
 
 
 class JobFollower:
@@ -250,6 +253,12 @@ def unknown_of(event: Event) -> tuple[str, Any]:
     return "error", {"error": OUTCOME_UNKNOWN}
 
 
+async def _printed(run: Run, ref: str) -> Any:
+    """Return what a program printed, to the client that asked for the job; nothing else holds its secrets in clear."""
+    said = await in_clear(run.id, run.client.namespace, await run.read(ref), _BY)
+    return await asyncio.to_thread(without_known, answer_of(said))
+
+
 async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
     """Return the last status of a job, the payload of that, and whether its call was begun."""
     steps = (result.raw_outputs or {}).get("steps") if isinstance(result.raw_outputs, dict) else None
@@ -257,7 +266,7 @@ async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
     if lost := [event for event in result.events if event.name == "effect.unknown"]:
         return (*unknown_of(lost[-1]), True)
     if result.success and step.get("success"):
-        return "success", answer_of(await run.read(step["ref"]) if step.get("ref") else None), True
+        return "success", await _printed(run, step["ref"]) if step.get("ref") else "", True
     error = step.get("error") or (result.error.message if result.error is not None else result.final_summary)
     if _TIMED_OUT.search(error or ""):
         return "timeout", {"error": TIMEOUT}, True

@@ -36,12 +36,21 @@ def open_all() -> "tuple[OpenPlugins, Redactor]":
 
 
 @cache
+def _redactor() -> Redactor:
+    try:
+        return open_all()[1]
+    except BackstayError:
+        return Redactor(())
+
+
 def redactor() -> Redact:
     """Return what hides secrets in a value; without usable settings, only what looks like one is found."""
-    try:
-        return open_all()[1].redact
-    except BackstayError:
-        return Redactor(()).redact
+    return _redactor().redact
+
+
+def without_known(payload: Any) -> Any:
+    """Return an answer of a job with a mask for each secret that the settings or the toolbox hold."""
+    return _redactor().without_known(payload)
 
 
 def answer_of(data: Any) -> Any:

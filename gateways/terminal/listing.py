@@ -13,11 +13,12 @@ from temporalio.service import RPCError
 
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
+from backstay.client.stored import has_store
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Output
-from gateways.terminal.session import has_store, looking, open_store, require_store, session
+from gateways.terminal.session import looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
 
 _UUID_TAIL = re.compile(r"(?<=[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from backstay.authority import principal
+from backstay.client.stored import has_store
 from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import rule
@@ -17,7 +18,7 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
 from gateways.terminal.flags import By, Output, User, duration, json_object, today
-from gateways.terminal.session import account_name, has_store, open_store, require_store, silence_logs
+from gateways.terminal.session import account_name, open_store, require_store, silence_logs
 from gateways.terminal.terminal import Terminal
 
 Session = Annotated[str | None, Parameter(help="The session that the run belongs to; its lines hold in no other one.")]

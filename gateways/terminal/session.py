@@ -15,6 +15,7 @@ from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
+from backstay.client.stored import has_store
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -132,11 +133,6 @@ def open_store(settings: Settings) -> "AbstractAsyncContextManager[Store]":
 
     silence_logs(settings)
     return open_store(settings)
-
-
-def has_store(settings: Settings) -> bool:
-    """Return whether there is a store to read; a command that only looks must not create one."""
-    return settings.database_url is not None or (settings.home / "backstay.db").exists()
 
 
 def require_store(settings: Settings) -> None:

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from backstay.client.stored import has_store
 from backstay.errors import SettingsInvalid
 from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.tools.tool import Safety
 from gateways.terminal.flags import Output, User
-from gateways.terminal.session import account_name, has_store, open_store, require_store, silence_logs
+from gateways.terminal.session import account_name, open_store, require_store, silence_logs
 from gateways.terminal.terminal import Terminal
 
 _WIDTH = 500

@@ -44,7 +44,7 @@ class Revealing:
         first = row.run.rpartition("/")[2]
         return proof.Binding(namespace=namespace, workflow_id=workflow_id, run_id=first, update=proof.REVEAL)
 
-    async def reveal(self, data: dict[str, Any], namespace: str, key: bytes | None) -> str:
+    async def reveal(self, data: dict[str, Any], namespace: str, key: bytes | None) -> Any:
         """Return the secret that somebody wishes to be shown; `key` is the approver key that proofs are checked with.
 
         Raises NotVerified or DecisionRefused for a person who may not be shown it, QuorumPending while more people
@@ -64,7 +64,7 @@ class Revealing:
         if wish.proof is not None:
             await self._check(wish, row, namespace, key)
         await self._record(wish, row.run, handle, authority.quorum)
-        return str(held.value)
+        return held.value
 
     async def _run(self, workflow_id: str) -> RunRow:
         row = await self._runs.get(workflow_id)

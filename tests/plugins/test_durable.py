@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from store.opening import open_store
 from tests.plugins.client import PLUGINS
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
 from tests.requirements import promise
@@ -288,6 +289,35 @@ async def approved(laid, client, name):
         (request,) = await run.pending()
         await run.decide({"request_id": request.id, "verdict": "approve", "by": "ana@example.com"})
     return await client.until(name)
+
+
+TOKEN = "8812345678:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+
+
+@promise("plugins:printed")
+async def test_the_client_of_a_job_gets_the_secrets_that_its_program_printed_and_nothing_else_has_them(site, tmp_path):
+    (tmp_path / "plugins/bots").mkdir(parents=True)
+    said = {"token": TOKEN, "name": "shop"}
+    source = f"import argparse\n\nargparse.ArgumentParser().parse_args()\nprint({json.dumps(json.dumps(said))})\n"
+    (tmp_path / "plugins/bots/cli.py").write_text(source, encoding="utf-8")
+    laid = await site("demo", bots={"jobs": grant_of(tmp_path / "plugins/bots")})
+    async with laid.daemon() as client:
+        client.run("a", "bots", "run")
+        assert (await client.until("a"))["payload"] == said
+    # Another one on a machine that has not the store.
+    async with laid.daemon(BACKSTAY_HOME=str(tmp_path / "elsewhere")) as client:
+        client.run("b", "bots", "run")
+        told = (await client.until("b"))["payload"]
+        assert told["name"] == "shop"
+        assert told["token"].startswith("⟦secret:bots/token:")
+    assert not (tmp_path / "elsewhere/backstay.db").exists()
+    assert TOKEN not in (tmp_path / "home/mcp.log").read_text(encoding="utf-8")
+    history = await laid.client.get_workflow_handle(laid.run_of("a")).fetch_history()
+    assert TOKEN not in history.to_json()
+    async with open_store(database_url=None, home=tmp_path / "home") as store:
+        row = await store.runs.get(laid.run_of("a"))
+        decided = await store.decisions.of_run(row.run)
+    assert [(shown.update, shown.by) for shown in decided] == [("reveal", "plugins-daemon")]
 
 
 @promise("plugins:found-by-workers")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from backstay.authority import principal
+from backstay.client.stored import has_store
 from backstay.errors import RunNotFound, SettingsInvalid
 from backstay.memory.item import RecalledItem
 from backstay.settings import Settings
 from backstay.shown import one_line
-from gateways.terminal.session import account_name, has_store, open_store
+from gateways.terminal.session import account_name, open_store
 
 if TYPE_CHECKING:
     from store.store import Store
