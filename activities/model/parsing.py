@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +44,7 @@ from backstay.tools.tool import Tool, ToolCall
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.meant import as_meant
+from toolbox.plugins.arguments import PLUGIN, read_arguments
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
@@ -343,10 +345,17 @@ class CompletionParser:
         fault = await definition.check(arguments)
         if fault is None:
             return arguments
-        meant = await asyncio.to_thread(as_meant, arguments, definition.parameters)
+        meant = await asyncio.to_thread(self._meant, definition, arguments)
         if meant == arguments or await definition.check(meant) is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
         return meant
+
+    def _meant(self, definition: Definition, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self.catalog.kinds.get(definition.provider) == PLUGIN:
+            # What is given under two names is refused, with the one that is not known.
+            with suppress(ValueError):
+                arguments = read_arguments(arguments, definition.parameters)
+        return as_meant(arguments, definition.parameters)
 
     async def _add_defined(self, call_id: str, kept: PlanDefinition, arguments: dict[str, Any]) -> dict[str, Any]:
         """Take a call of a definition as a plan that the model proposes."""

@@ -59,6 +59,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+LONGEST_CALL_S = 600.0
+"""For how many seconds a call may take at most that says so itself."""
+
+
 class WorkspaceLimits(Frozen):
     """Narrow what one call may use of its jail; nothing here raises what the worker allows."""
 
@@ -112,6 +116,8 @@ class Tool(Message):
     """What a call changes, in the operator's words."""
     deadline_s: float | None = None
     """How long it may take to answer, when the operator says so."""
+    timed: bool = False
+    """Whether its argument `timeout` says how long one call may take, which is no longer than the operator says."""
     content: Literal["own", "others"] = "others"
     """Whose words its answers hold: a trusted server still carries what strangers wrote."""
     egress: bool = False
@@ -189,6 +195,14 @@ class ToolCall(Frozen):
     """What it may use of its jail, when that is less than usual."""
     by_person: ByPerson | None = None
     """What people did to it; None where they changed nothing and said nothing."""
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Return how long it may take to answer, when the operator or the call itself says so."""
+        most, wanted = self.tool.deadline_s, self.arguments.get("timeout") if self.tool.timed else None
+        if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 < wanted <= LONGEST_CALL_S:
+            return most
+        return float(wanted if most is None else min(wanted, most))
 
     @property
     def effectful(self) -> bool:

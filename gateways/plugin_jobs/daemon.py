@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from gateways.plugin_jobs.arguments import read_arguments
 from gateways.plugin_jobs.help_cache import HelpCache
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
@@ -19,6 +18,7 @@ from gateways.plugin_jobs.protocol import (
     JobRequest,
     Output,
     RequestInvalid,
+    named_arguments,
     read_request,
     read_timeout,
 )
@@ -130,7 +130,7 @@ class Daemon:
             id=request.id,
             plugin=plugin,
             action=action,
-            arguments=read_arguments(given or {}, schema),
+            arguments=named_arguments(given or {}, schema),
             timeout_s=read_timeout(payload),
             digest=digest_of(payload),
         )

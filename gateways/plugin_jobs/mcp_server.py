@@ -18,8 +18,9 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.places import DaemonPaths
-from gateways.plugin_jobs.protocol import LOCAL, USUAL_S
+from gateways.plugin_jobs.protocol import LOCAL, RequestInvalid, named_arguments, read_timeout
 from gateways.plugin_jobs.running import LocalPlugins, redactor
+from toolbox.plugins.arguments import TIMEOUT, split_timeout, with_timeout
 
 _ENDED = ("success", "error", "timeout")
 _LONGEST_NAME = 64
@@ -79,7 +80,7 @@ class PluginServer:
             types.Tool(
                 name=name,
                 description=self._cache.plain["plugins"][plugin][action]["description"] or f"{plugin} {action}",
-                input_schema=dict(self._cache.schema(plugin, action) or {"type": "object"}),
+                input_schema=with_timeout(self._cache.schema(plugin, action) or {"type": "object"}),
             )
             for name, (plugin, action) in self._named().items()
         ]
@@ -90,15 +91,10 @@ class PluginServer:
         found = self._named().get(params.name)
         if found is None:
             return failed(f"there is no tool {params.name!r}")
-        arguments = params.arguments or {}
-        job = PluginJob(
-            id=str(uuid.uuid4()),
-            plugin=found[0],
-            action=found[1],
-            arguments=arguments,
-            timeout_s=USUAL_S,
-            digest=digest_of({"plugin": found[0], "action": found[1], "args": arguments}),
-        )
+        try:
+            job = self._job_of(*found, params.arguments or {})
+        except RequestInvalid as error:
+            return failed(str(error))
         told = self._router.calls[job.id] = asyncio.Queue()
         self._jobs.admit(job)
         try:
@@ -109,6 +105,19 @@ class PluginServer:
             raise
         finally:
             del self._router.calls[job.id]
+
+    def _job_of(self, plugin: str, action: str, given: dict[str, Any]) -> PluginJob:
+        """Return what a call asks to run. Raises RequestInvalid."""
+        schema = self._cache.schema(plugin, action) or {}
+        arguments, timeout = split_timeout(named_arguments(given, with_timeout(schema)), schema)
+        return PluginJob(
+            id=str(uuid.uuid4()),
+            plugin=plugin,
+            action=action,
+            arguments=arguments,
+            timeout_s=read_timeout({TIMEOUT: timeout}),
+            digest=digest_of({"plugin": plugin, "action": action, "args": given}),
+        )
 
     async def _followed(self, context: Context, told: "asyncio.Queue[tuple[str, Any]]") -> types.CallToolResult:
         """Report how far a job is until it ends."""

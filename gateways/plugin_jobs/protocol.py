@@ -6,12 +6,12 @@ import os
 import select
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 MOST_LINE = 1024 * 1024
 """Bytes of one request."""
 USUAL_S = 60.0
-MOST_S = 600.0
 _LONGEST_ID = 200
 _LARGEST_ID = 10**18
 _PARTING_S = 2.0
@@ -84,13 +84,25 @@ def _is_text(found: str) -> bool:
     return True
 
 
+def named_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a job as the schema of its action takes them. Raises RequestInvalid."""
+    from toolbox.plugins.arguments import read_arguments  # noqa: PLC0415 - needed with the first job
+
+    try:
+        return read_arguments(given, schema)
+    except ValueError as error:
+        raise RequestInvalid(f"args: {error}") from None
+
+
 def read_timeout(payload: dict[str, Any]) -> float:
     """Return for how many seconds a job may run, from its start. Raises RequestInvalid."""
     given = payload.get("timeout")
     if given is None:
         return USUAL_S
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MOST_S:
-        raise RequestInvalid(f"timeout: must be a number of seconds, above 0 and at most {MOST_S:g}")
+    from toolbox.plugins.arguments import MOST_TIMEOUT_S  # noqa: PLC0415 - needed with the first job
+
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MOST_TIMEOUT_S:
+        raise RequestInvalid(f"timeout: must be a number of seconds, above 0 and at most {MOST_TIMEOUT_S:g}")
     return float(given)
 
 

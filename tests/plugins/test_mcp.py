@@ -43,6 +43,22 @@ async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mod
         assert "left" in wrong.content[0].text
 
 
+@promise("plugins:model-arguments")
+async def test_a_client_writes_arguments_as_a_command_line_does_and_gives_a_timeout(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local")) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["demo__wait"].input_schema["properties"]["timeout"]["maximum"] == 600
+        clicked = await client.call_tool("demo__click_button", {"button-text": "Pay", "row": "3", "timeout": 100})
+        assert clicked.structured_content == {"clicked": "Pay", "row": 3, "loud": False}
+        waited = await client.call_tool("demo__wait", {"path": str(tmp_path / "never"), "timeout": "0.5"})
+        assert waited.content[0].text == "timeout"
+        twice = await client.call_tool("demo__click_button", {"button-text": "a", "button_text": "b"})
+        long = await client.call_tool("demo__say", {"text": "a", "timeout": 601})
+    assert twice.content[0].text == "args: button_text is given twice; leave one of them out"
+    assert long.content[0].text == "timeout: must be a number of seconds, above 0 and at most 600"
+
+
 @promise("plugins:mcp")
 @pytest.mark.thorough
 async def test_a_client_of_the_typescript_sdk_calls_them_and_hears_of_progress(tmp_path):

@@ -78,6 +78,12 @@ async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
                 "key": {"type": "string", "description": "None"},
                 "fast": {"type": "boolean"},
                 "within": {"type": "integer"},
+                "timeout": {
+                    "type": "number",
+                    "exclusiveMinimum": 0,
+                    "maximum": 600.0,
+                    "description": "for how many seconds the program may run",
+                },
             },
             "additionalProperties": False,
             "required": ["source", "ratio"],
@@ -224,7 +230,7 @@ async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_t
         add = catalog.definitions["remote.add"]
         assert add.description == "Add one remote."
         assert catalog.definitions["remote.key.rotate"].description == "key.rotate: make a new key"
-        assert list(add.parameters["properties"]) == ["verbose", "config_2", "name", "config"]
+        assert list(add.parameters["properties"]) == ["verbose", "config_2", "name", "config", "timeout"]
         answer = await call(toolbox, "remote.add", {"name": "n", "config": "own", "config_2": "all", "verbose": True})
         assert answer.data["argv"] == ["--verbose", "--config=all", "add", "--config=own", "--", "n"]
         assert (await call(toolbox, "remote.key.rotate", {})).data["sub"] == "rotate"

@@ -131,6 +131,7 @@ def define(
     tool = Tool(
         serial=serial,
         parallel=parallel,
+        timed=listed.timed,
         deadline_s=declaration.timeout or timeout,
         **_facts(provider, listed, declaration, digest, trusted=trusted),
     )

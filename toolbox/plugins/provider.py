@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import structlog
 
@@ -14,6 +15,7 @@ from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from system.folders import folder_hash
 from system.locks import folder_lock
+from toolbox.plugins.arguments import PLUGIN, split_timeout, with_timeout
 from toolbox.plugins.plugin import Plugin, PluginTool
 from toolbox.providers.answer import Answer, parsed, refused
 from toolbox.providers.concurrency import SharedTask
@@ -30,7 +32,7 @@ _log = structlog.get_logger("toolbox")
 class PluginProvider:
     """Offer the tools of one plugin; its parser is read again when one of its modules changes."""
 
-    kind = "plugin"
+    kind = PLUGIN
 
     def __init__(self, name: str, plugin: Plugin, redactor: Redactor) -> None:
         self.name = name
@@ -69,7 +71,7 @@ class PluginProvider:
         """
         patience_s = call.deadline_s if call.caller.patience_s is None else call.caller.patience_s
         async with self._turn(patience_s) as held:
-            ends = time.monotonic() + call.deadline_s
+            began = time.monotonic()
             listing = await self.list()
             if listing.reason is not None:
                 raise ToolUnavailable(f"{self.name}: {listing.reason}")
@@ -78,6 +80,8 @@ class PluginProvider:
             tool = self._tools.get(call.tool)
             if tool is None:
                 raise ToolChanged(f"{self.name} has no {call.tool} any more")
+            call = _timed(call, tool)
+            ends = began + call.deadline_s
             try:
                 words = tool.words(call.arguments)
                 await self._plugin.check()
@@ -118,7 +122,7 @@ class PluginProvider:
         except (BackstayError, OSError) as error:
             reason = self._redactor.clipped_text(str(error))
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
-        listed = tuple(ListedTool(tool.name, tool.description, json_safe(tool.schema)) for tool in tools)
+        listed = tuple(_listed(tool) for tool in tools)
         changed = repr(listed) != repr(self._listing.tools)
         self._tools = {tool.name: tool for tool in tools}
         self._listing = Listing(tools=listed, reason=reason, generation=self._listing.generation + changed)
@@ -140,6 +144,18 @@ class PluginProvider:
         if 0 < killed <= 64:
             raise OutcomeUnknown(f"the program was killed by signal {killed} before it was done", ended=True)
         return _answer(self._plugin, result)
+
+
+def _listed(tool: PluginTool) -> ListedTool:
+    schema = with_timeout(tool.schema)
+    return ListedTool(tool.name, tool.description, json_safe(schema), timed=schema != tool.schema)
+
+
+def _timed(call: ProviderCall, tool: PluginTool) -> ProviderCall:
+    """Return a call without the argument that says how long it may take, and with no longer than that."""
+    arguments, wanted_s = split_timeout(call.arguments, tool.schema)
+    deadline_s = call.deadline_s if wanted_s is None else min(call.deadline_s, wanted_s)
+    return replace(call, arguments=arguments, deadline_s=deadline_s)
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:

@@ -59,6 +59,8 @@ class ListedTool:
     """For a tool that calls others: a hash of how they are called and listed."""
     calls: tuple[str, ...] = ()
     """For a tool that calls others: their names, `provider.tool`."""
+    timed: bool = False
+    """Whether its argument `timeout` says how long one call may take."""
     commands: CommandLists | None = None
     """For a tool that runs its argument `command`: which it may run."""
 

@@ -163,10 +163,10 @@ class ToolCalls:
         _go_on(flights, asks, called)
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
-        """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
+        """Return how long a call may take; its own time stands against usual ones only, which nobody chose."""
         seconds = given or self.context.state.opened.deadline_s
         if usual or (given is None and seconds == USUAL_S):
-            seconds = call.tool.deadline_s or seconds
+            seconds = call.deadline_s or seconds
         return min(seconds, most or seconds)
 
     async def _begun(

@@ -1,10 +1,14 @@
-"""Read the arguments of a job as a command line would: names with hyphens, and numbers that are given as texts."""
+"""Read the arguments of a plugin as a command line would: names with hyphens, and numbers that are given as texts."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateways.plugin_jobs.protocol import RequestInvalid
+PLUGIN = "plugin"
+"""The kind of provider whose arguments these are."""
+TIMEOUT = "timeout"
+"""The argument that says how long one call may take; a parameter of the plugin's own with this name is that instead."""
+MOST_TIMEOUT_S = 600.0
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _BOOLEANS = {"true": True, "false": False}
@@ -14,7 +18,7 @@ def read_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
     """Return the arguments under the names and in the types of the schema, where what is meant is certain.
 
     Other arguments stay as they are, and are refused with the field by whoever checks them. null is the same as leaving
-    out. Raises RequestInvalid for an argument that is given under two spellings.
+    out. Raises ValueError for an argument that is given under two spellings.
     """
     known: Mapping[str, Any] = schema.get("properties", {})
     named: dict[str, Any] = {}
@@ -23,9 +27,24 @@ def read_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
             continue
         name = _name(written, known)
         if name in named:
-            raise RequestInvalid(f"args: {name} is given twice; leave one of them out")
+            raise ValueError(f"{name} is given twice; leave one of them out")
         named[name] = value
     return {name: _value(value, known.get(name, {})) for name, value in named.items()}
+
+
+def with_timeout(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool with the argument by which one call is given another timeout."""
+    known: Mapping[str, Any] = schema.get("properties", {})
+    said = "for how many seconds the program may run"
+    added = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_TIMEOUT_S, "description": said}
+    return {**schema, "properties": {**known, TIMEOUT: known.get(TIMEOUT, added)}}
+
+
+def split_timeout(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Return the arguments that the program gets, and the timeout beside them; None without one."""
+    if TIMEOUT in schema.get("properties", {}):
+        return dict(arguments), None
+    return {name: value for name, value in arguments.items() if name != TIMEOUT}, arguments.get(TIMEOUT)
 
 
 def _name(given: str, known: Mapping[str, Any]) -> str:
