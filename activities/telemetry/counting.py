@@ -15,8 +15,10 @@ from temporalio.common import MetricMeter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import (
     ExecuteWorkflowInput,
+    HandleSignalInput,
     Interceptor,
     StartActivityInput,
+    StartChildWorkflowInput,
     WorkflowInboundInterceptor,
     WorkflowInterceptorClassInput,
     WorkflowOutboundInterceptor,
@@ -27,6 +29,8 @@ from backstay import calls
 from backstay.budgets.budget import MICRO
 from backstay.errors import BackstayError
 from backstay.task.decision import Decision
+from backstay.task.lane import WORKFLOW as LANE
+from backstay.task.lane import is_job, plugin_of
 from backstay.task.result import Outcome
 from backstay.tools.execution import JailUse
 from backstay.tools.own_server import OWN
@@ -37,6 +41,9 @@ from store.store import Store
 INVALID = "invalid"
 RESERVED, OVERSHOT = "reserved", "overshot"
 PROGRAM, COMMAND = "program", "command"
+OUTCOMES = ("succeeded", "failed", "unknown")
+ALL_PLUGINS = "all"
+"""What the one lane is called in which the jobs of all plugins wait."""
 OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
 OWN_SERVERS = OWN.rstrip("-")
@@ -59,6 +66,10 @@ class Counts:
         self._cpu = meter.create_gauge_float("backstay_jail_cpu_seconds", "Processor time of jails that ended")
         self._peak = meter.create_gauge_float("backstay_jail_peak_mb", "The most memory that one jail took")
         self._printed = meter.create_counter("backstay_jail_output_bytes", "What was printed in jails that ended")
+        self._jobs = meter.create_counter("backstay_plugin_jobs", "Jobs of plugins whose call ended, by how it did")
+        self._job_seconds = meter.create_gauge_float("backstay_plugin_seconds", "How long the calls of jobs took")
+        self._queue = meter.create_gauge("backstay_plugin_queue", "Jobs of plugins that wait for their turn")
+        self._took: dict[str, float] = {}
         self._spent: dict[tuple[str, str], float] = {}
         self._jails: dict[str, tuple[float, float]] = {}
         self._known: frozenset[str] = frozenset()
@@ -67,6 +78,10 @@ class Counts:
             self._runs.add(0, {"outcome": str(outcome)})
         for jail in (PROGRAM, COMMAND):
             self.confined(jail, JailUse(cpu_s=0, output_bytes=0))
+        self.queued(ALL_PLUGINS, 0)
+        for outcome in OUTCOMES:
+            self._jobs.add(0, {"outcome": outcome, "plugin": ALL_PLUGINS})
+        self._job_seconds.set(0, {"plugin": ALL_PLUGINS})
 
     def know(self, models: Iterable[str], providers: Iterable[str]) -> None:
         """Begin to count at zero for what the operator names, so that the first time is an increase."""
@@ -76,7 +91,7 @@ class Counts:
             for outcome in (RESERVED, OVERSHOT):
                 self._spend(model, outcome, 0)
         for provider in providers:
-            for outcome in ("succeeded", "failed", "unknown"):
+            for outcome in OUTCOMES:
                 self._calls.add(0, {"outcome": outcome, "provider": provider})
 
     def ran(self, outcome: str) -> None:
@@ -98,6 +113,17 @@ class Counts:
         """Count a call of a tool."""
         provider = tool.partition(".")[0]
         self._calls.add(1, {"outcome": outcome, "provider": OWN_SERVERS if provider.startswith(OWN) else provider})
+
+    def queued(self, plugin: str, jobs: int) -> None:
+        """Say how many jobs of a plugin wait for their turn in a lane that this worker serves."""
+        self._queue.set(jobs, {"plugin": plugin or ALL_PLUGINS})
+
+    def carried_out(self, plugin: str, outcome: str, seconds: float) -> None:
+        """Count a job of a plugin, and how long its call took."""
+        self._jobs.add(1, {"outcome": outcome, "plugin": plugin})
+        with self._turn:
+            took = self._took[plugin] = self._took.get(plugin, 0.0) + seconds
+            self._job_seconds.set(took, {"plugin": plugin})
 
     def confined(self, jail: str, used: JailUse) -> None:
         """Count what a jail used that ended: `program` or `command`."""
@@ -148,12 +174,26 @@ class _Workflow(WorkflowInboundInterceptor):
         except ApplicationError as error:
             self._ran(INVALID if error.type == "TaskInvalid" else Outcome.FAILED)
             raise
+        finally:
+            _count_lane(self.counts, ended=True)
         self._ran(result.get("outcome", "") if isinstance(result, Mapping) else "")
         return result
+
+    async def handle_signal(self, input: HandleSignalInput) -> None:  # noqa: A002 - Temporal's name
+        await super().handle_signal(input)
+        _count_lane(self.counts)
 
     def _ran(self, outcome: str) -> None:
         if workflow.info().workflow_type == "RunTask" and _is_new():
             self.counts.ran(str(outcome))
+
+
+def _count_lane(counts: Counts, *, ended: bool = False) -> None:
+    """Say how many jobs wait in a lane: at each change, also while it is replayed by a worker that takes it over."""
+    if not workflow.in_workflow() or workflow.info().workflow_type != LANE:
+        return
+    lane: Any = workflow.instance()
+    counts.queued(plugin_of(workflow.info().workflow_id), 0 if ended else len(lane.waiting))
 
 
 class _Calls(WorkflowOutboundInterceptor):
@@ -162,13 +202,17 @@ class _Calls(WorkflowOutboundInterceptor):
         self._counts = counts
 
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
-        handle = super().start_activity(input)
+        handle, began = super().start_activity(input), workflow.time()
         ask = calls.asked(input.args)
         if isinstance(ask, _COUNTED):
-            handle.add_done_callback(lambda done: self._answered(ask, done))
+            handle.add_done_callback(lambda done: self._answered(ask, done, began))
         return handle
 
-    def _answered(self, ask: Any, done: "asyncio.Task[Any]") -> None:
+    async def start_child_workflow(self, input: StartChildWorkflowInput) -> workflow.ChildWorkflowHandle[Any, Any]:  # noqa: A002 - Temporal's
+        _count_lane(self._counts)
+        return await super().start_child_workflow(input)
+
+    def _answered(self, ask: Any, done: "asyncio.Task[Any]", began: float) -> None:
         if done.cancelled() or not workflow.in_workflow() or not _is_new():
             return
         answer = None if done.exception() is not None else done.result()
@@ -187,7 +231,7 @@ class _Calls(WorkflowOutboundInterceptor):
             case calls.FollowTask(purpose="call"), ToolResult(task=None):
                 self._counts.called(ask.tool, outcome_of(answer))
             case calls.CallTool(), _:
-                self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER)
+                self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER, began)
             case _:
                 pass  # a call that was not made is made again
 
@@ -195,13 +239,15 @@ class _Calls(WorkflowOutboundInterceptor):
         if isinstance(answer, Decision):
             self._counts.asked(ask, answer)
 
-    def _called(self, ask: calls.CallTool, answer: ToolResult | None) -> None:
+    def _called(self, ask: calls.CallTool, answer: ToolResult | None, began: float | None = None) -> None:
         if answer is not None and answer.used is not None:
             self._counts.confined(COMMAND, answer.used)
         if ask.purpose != "call" or ask.rehearsal is not None or answer is None:
             return
         if (outcome := outcome_of(answer)) not in {"asked", "working"}:
             self._counts.called(ask.tool, outcome)
+            if began is not None and is_job(workflow.info().workflow_id, workflow.info().task_queue):
+                self._counts.carried_out(ask.tool.partition(".")[0], outcome, workflow.time() - began)
 
 
 def _is_new() -> bool:

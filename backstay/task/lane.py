@@ -20,6 +20,7 @@ ASIDE = "aside"
 METADATA = "plugin_job"
 """Under which name a task says that it is a job: the digest of the payload that asked for it."""
 _PREFIX = "plugin-lane"
+_JOB = "plugin-job"
 _PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 _LONGEST = 100
 
@@ -42,11 +43,21 @@ def is_lane(workflow_id: str) -> bool:
     return workflow_id.partition(":")[0] == _PREFIX
 
 
+def plugin_of(lane: str) -> str:
+    """Return whose jobs wait in a lane; empty for the one lane of all plugins."""
+    return lane.rpartition(":")[2]
+
+
+def is_job(workflow_id: str, queue: str) -> bool:
+    """Return whether a run carries out a job on this task queue, by its id."""
+    return workflow_id.startswith(f"{_JOB}-{queue}")
+
+
 def job_id(queue: str, name: str | int) -> str:
     """Return the workflow id of the run that carries out a job on a task queue."""
     if isinstance(name, str) and len(name) <= _LONGEST and _PLAIN.issuperset(name):
-        return f"plugin-job-{queue}-{name}"
-    return f"plugin-job-{queue}:{hashlib.sha256(repr(name).encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return f"{_JOB}-{queue}-{name}"
+    return f"{_JOB}-{queue}:{hashlib.sha256(repr(name).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def job_tool(task: Task) -> str:

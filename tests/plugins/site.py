@@ -28,6 +28,7 @@ class Site:
     queue: str = field(default_factory=lambda: f"plugins-{uuid.uuid4().hex[:8]}")
     workers: int = 0
     settle_s: float = 0.5
+    metrics: str = ""
 
     @property
     def variables(self):
@@ -38,6 +39,7 @@ class Site:
             "BACKSTAY_TOOLBOX": str(self.folder / "toolbox.json"),
             "BACKSTAY_TRUSTED": str(self.folder),
             "BACKSTAY_SETTLE_AFTER_SECONDS": str(self.settle_s),
+            **({"BACKSTAY_METRICS_ADDRESS": self.metrics} if self.metrics else {}),
         }
 
     async def worker(self) -> Child:

@@ -1,14 +1,17 @@
 import asyncio
 import json
+import re
 import shutil
 import signal
 import socket
 
+import httpx
 import pytest
 
 from store.opening import open_store
 from tests.plugins.client import PLUGINS
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
+from tests.ports import own_port
 from tests.requirements import promise
 
 CLICK = {"button-text": "Pay"}
@@ -366,3 +369,35 @@ async def test_a_plugin_with_an_entry_newer_than_the_worker_waits_for_its_next_s
         assert "restart the worker" in ended["payload"]["error"]
         client.run("b", "demo", "say", {"text": "b"})
         assert (await client.until("b"))["payload"] == "b"
+
+
+@promise("plugins:metrics")
+async def test_a_worker_tells_how_many_jobs_wait_and_how_long_those_that_ended_took(site, tmp_path):
+    laid = await site(workers=0)
+    laid.metrics = f"127.0.0.1:{own_port()}"
+    site.workers.append(await laid.worker())
+    gate = tmp_path / "gate"
+
+    async def told():
+        async with httpx.AsyncClient() as scraper:
+            text = (await scraper.get(f"http://{laid.metrics}/metrics")).text
+        lines = re.findall(r'^backstay_plugin_(\w+){(.*plugin="demo".*)} (\S+)$', text, re.MULTILINE)
+        outcomes = [re.findall(r'outcome="(\w+)"', labels) for _, labels, _ in lines]
+        return {" ".join([line[0], *said]): float(line[2]) for line, said in zip(lines, outcomes, strict=True)}
+
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        await client.until("a", "started")
+        for number in range(3):
+            client.run(f"b{number}", "demo", "say", {"text": "b"})
+        async with asyncio.timeout(60):
+            while (await told()).get("queue") != 3:
+                await asyncio.sleep(0.1)
+        gate.touch()
+        client.run("c", "demo", "fail")
+        await client.until("c")
+        async with asyncio.timeout(60):
+            while (found := await told()).get("jobs failed") != 1:
+                await asyncio.sleep(0.1)
+    assert (found["queue"], found["jobs succeeded"]) == (0, 4)
+    assert found["seconds"] > 0
