@@ -18,9 +18,8 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.places import DaemonPaths
-from gateways.plugin_jobs.protocol import LOCAL, RequestInvalid, named_arguments, read_timeout
+from gateways.plugin_jobs.protocol import LOCAL, RequestInvalid, timed_arguments, timed_schema
 from gateways.plugin_jobs.running import LocalPlugins, redactor
-from toolbox.plugins.arguments import TIMEOUT, split_timeout, with_timeout
 
 _ENDED = ("success", "error", "timeout")
 _LONGEST_NAME = 64
@@ -80,7 +79,7 @@ class PluginServer:
             types.Tool(
                 name=name,
                 description=self._cache.plain["plugins"][plugin][action]["description"] or f"{plugin} {action}",
-                input_schema=with_timeout(self._cache.schema(plugin, action) or {"type": "object"}),
+                input_schema=timed_schema(self._cache.schema(plugin, action) or {"type": "object"}),
             )
             for name, (plugin, action) in self._named().items()
         ]
@@ -108,14 +107,13 @@ class PluginServer:
 
     def _job_of(self, plugin: str, action: str, given: dict[str, Any]) -> PluginJob:
         """Return what a call asks to run. Raises RequestInvalid."""
-        schema = self._cache.schema(plugin, action) or {}
-        arguments, timeout = split_timeout(named_arguments(given, with_timeout(schema)), schema)
+        arguments, timeout_s = timed_arguments(given, self._cache.schema(plugin, action) or {})
         return PluginJob(
             id=str(uuid.uuid4()),
             plugin=plugin,
             action=action,
             arguments=arguments,
-            timeout_s=read_timeout({TIMEOUT: timeout}),
+            timeout_s=timeout_s,
             digest=digest_of({"plugin": plugin, "action": action, "args": given}),
         )
 

@@ -94,6 +94,21 @@ def named_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict
         raise RequestInvalid(f"args: {error}") from None
 
 
+def timed_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an action where the timeout of a job stands among its arguments."""
+    from toolbox.plugins.arguments import with_timeout  # noqa: PLC0415 - needed by MCP only
+
+    return with_timeout(schema)
+
+
+def timed_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """Return the arguments of a job, and the timeout that stands among them. Raises RequestInvalid."""
+    from toolbox.plugins.arguments import split_timeout  # noqa: PLC0415 - needed by MCP only
+
+    arguments, timeout = split_timeout(named_arguments(given, timed_schema(schema)), schema)
+    return arguments, read_timeout({TIMEOUT: timeout})
+
+
 def read_timeout(payload: dict[str, Any]) -> float:
     """Return for how many seconds a job may run, from its start. Raises RequestInvalid."""
     given = payload.get("timeout")
