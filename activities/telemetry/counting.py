@@ -68,7 +68,7 @@ class Counts:
         self._printed = meter.create_counter("backstay_jail_output_bytes", "What was printed in jails that ended")
         self._jobs = meter.create_counter("backstay_plugin_jobs", "Jobs of plugins whose call ended, by how it did")
         self._job_seconds = meter.create_gauge_float("backstay_plugin_seconds", "How long the calls of jobs took")
-        self._queue = meter.create_gauge("backstay_plugin_queue", "Jobs of plugins that wait for their turn")
+        self._queue = meter.create_gauge_float("backstay_plugin_queue", "Jobs of plugins that wait for their turn")
         self._took: dict[str, float] = {}
         self._spent: dict[tuple[str, str], float] = {}
         self._jails: dict[str, tuple[float, float]] = {}

@@ -19,7 +19,7 @@ from tests.ports import own_port
 from tests.requirements import promise
 from tests.telemetry.sites import open_site, scraped, value
 
-LABELS = {"outcome", "provider", "model", "jail"}
+LABELS = {"outcome", "plugin", "provider", "model", "jail"}
 LIE = Tokens(prompt=100, completion=200_000)
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 GIVES_UP = Reply(calls=[("finish", {"summary": "no", "success": False})])
