@@ -352,7 +352,7 @@ class CompletionParser:
 
     def _meant(self, definition: Definition, arguments: dict[str, Any]) -> dict[str, Any]:
         if self.catalog.kinds.get(definition.provider) == PLUGIN:
-            # What is given under two names is refused, with the one that is not known.
+            # A value under two names is refused, with the name that is not known.
             with suppress(ValueError):
                 arguments = read_arguments(arguments, definition.parameters)
         return as_meant(arguments, definition.parameters)

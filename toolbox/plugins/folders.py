@@ -48,7 +48,7 @@ class PluginFolders:
                     _log.warning("plugins.refused", provider=name, reason=refused[name])
                 self.refused = refused
             except OSError as error:
-                # What was there is used on, and a call says what is wrong with it.
+                # The plugins that were there are still used; a call says what is wrong with one.
                 _log.warning("plugins.unreadable", reason=str(error))
             return self.there != before
 
