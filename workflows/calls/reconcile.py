@@ -52,7 +52,7 @@ class Reconcile:
             conflict = result.error_type == "EffectConflict"
             self._record_unknown(flight, flight.call.tool.name, result)
             if result.ended:
-                # What became of the call takes as long as it takes; its process holds nothing up any more.
+                # Finding out whether it took effect may take long; its process holds nothing up any more.
                 self.context.approvals.step_aside()
             known = None if conflict else await self._found(flight, result)
             if known is not None and known.error_type == WORKING:
