@@ -82,6 +82,7 @@ quick: $(STAMP)  ## Check style and run the tests that need no server, in under 
 
 bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performance.md
 	$(RUN) -m benchmarks.start
+	$(RUN) -m benchmarks.plugin_daemon
 	$(RUN) -m benchmarks.steps
 	$(RUN) -m benchmarks.calls
 	$(RUN) -m benchmarks.programs

@@ -13,6 +13,7 @@ from benchmarks import (
     inbox,
     ledger,
     payloads,
+    plugin_daemon,
     programs,
     provenance,
     search,
@@ -58,7 +59,22 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
 
 @promise("testing:figures")
 @pytest.mark.parametrize(
-    "bench", [start, steps, calls, programs, forms, tokens, payloads, provenance, snapshots, search, inbox, ledger]
+    "bench",
+    [
+        start,
+        plugin_daemon,
+        steps,
+        calls,
+        programs,
+        forms,
+        tokens,
+        payloads,
+        provenance,
+        snapshots,
+        search,
+        inbox,
+        ledger,
+    ],
 )
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
