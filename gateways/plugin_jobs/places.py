@@ -35,6 +35,14 @@ class DaemonPaths(NamedTuple):
             raise PlaceInvalid(f"plugins: {place} cannot be read: {error.strerror}") from None
         return {path.name: path for path in found if is_plugin(path)}
 
+    def unused(self) -> Path | None:
+        """Return the folder `plugins` that the toolbox.json beside it does not name; None where there is none such.
+
+        Raises PlaceInvalid.
+        """
+        beside = self.toolbox.parent / _PLUGINS
+        return beside if self._named() is None and beside.is_dir() else None
+
     def toolbox_text(self) -> str:
         """Return what is in toolbox.json; nothing without one. Raises PlaceInvalid."""
         try:

@@ -59,9 +59,12 @@ def main(entry: str, argv: Sequence[str]) -> int:
 def _serve(entry: str, place: DaemonPaths, *, local: bool, one_lane: bool) -> int:
     try:
         place.plugins()
+        unused = place.unused()
     except PlaceInvalid as error:
         sys.stderr.write(f"backstay plugins: {error}\n")
         return _USAGE
+    if unused is not None:
+        sys.stderr.write(f'backstay plugins: {unused} is not used; add "plugins": "plugins/" to {place.toolbox}\n')
     # Output of any library must not come between the lines of the protocol.
     answers = os.dup(1)
     os.dup2(2, 1)

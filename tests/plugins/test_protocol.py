@@ -255,6 +255,17 @@ async def test_local_jobs_of_all_plugins_run_one_after_another_in_order(tmp_path
     assert b"do not survive" in (tmp_path / "stderr").read_bytes()
 
 
+@promise("plugins:found")
+async def test_a_folder_of_plugins_that_the_file_beside_it_does_not_name_is_told(tmp_path):
+    lay_out(tmp_path, "demo")
+    (tmp_path / "toolbox.json").write_text("{}", encoding="utf-8")
+    async with daemon(tmp_path) as client:
+        client.ask("h", "help")
+        assert (await client.until("h"))["payload"] == {"plugins": {}}
+    told = (tmp_path / "stderr").read_text(encoding="utf-8")
+    assert f'{tmp_path / "plugins"} is not used; add "plugins": "plugins/" to {tmp_path / "toolbox.json"}' in told
+
+
 @promise("plugins:ready")
 async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_path):
     lay_out(tmp_path, "demo")
