@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Finding]:
     """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
     known = {**offered, "engine": ProviderTools(tools=ENGINE)}
-    found: list[Finding] = []
+    found: list[Finding] = [*_covered(policy)]
     for section, rules in policy.sections():
         for index, rule in enumerate(rules):
             where = f"{section}[{index}]"
@@ -44,6 +44,21 @@ def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Findi
                 found += _named(where, rule.tool, known, is_tool=not section.startswith("reveal."))
             found += _held(section, where, rule)
     return found
+
+
+def _covered(policy: Policy) -> Iterator[Finding]:
+    """Say which rules never decide: one without conditions comes before them, and applies to the same tools."""
+    before: list[tuple[str, Rule]] = []
+    for section in ("deny", "ask", "allow"):
+        rules: tuple[Rule, ...] = getattr(policy, section)
+        for index, rule in enumerate(rules):
+            where = f"{section}[{index}]"
+            first = next((found for found, earlier in before if matches(earlier.tool, rule.tool)), None)
+            if first is not None:
+                said = f"{rule.tool}: never decides, because {first} comes first and has no conditions"
+                yield Finding("warning", where, f"{said}; give that one `when` or `unless`, or remove this line")
+            if not (rule.when or rule.unless or rule.only or rule.until):
+                before.append((where, rule))
 
 
 def _named(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_tool: bool) -> Iterator[Finding]:

@@ -111,3 +111,25 @@ def test_a_rule_for_servers_of_users_is_no_mistake_since_only_their_runs_know_th
     assert found(ask=["own-*", "own-crm-*.find"]) == []
     ((state, _, said),) = found(allow=["own-crm-3f9a1c42.find"])
     assert (state, "not compared" in said) == ("warning", True)
+
+
+@promise("policy:covered")
+def test_a_rule_that_never_decides_because_another_comes_first_is_a_warning():
+    to = {"tool": "mail.send_email", "when": {"to": {"domain": ["example.com"]}}}
+    assert found(ask=["mail.send_email"], allow=[to]) == [
+        (
+            "warning",
+            "allow[0]",
+            (
+                "mail.send_email: never decides, because ask[0] comes first and has no conditions; "
+                "give that one `when` or `unless`, or remove this line"
+            ),
+        )
+    ]
+    assert [where for _, where, _ in found(deny=["crm.*"], ask=["crm.delete", to], allow=["crm.search", to])] == [
+        "ask[0]",
+        "allow[0]",
+    ]
+    unless = {"tool": "mail.send_email", "unless": to["when"]}
+    assert found(ask=[unless], allow=[to]) == []
+    assert found(allow=[to, "mail.send_email"], ask=["crm.delete"]) == []
