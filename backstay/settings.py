@@ -364,6 +364,11 @@ class Settings(BaseSettings):
         return None if self.database_url is None else self.database_url.get_secret_value()
 
     @property
+    def has_store(self) -> bool:
+        """Return whether there is a store to read; what only looks must not create one."""
+        return self.database_url is not None or (self.home / "backstay.db").exists()
+
+    @property
     def approver_key_bytes(self) -> bytes | None:
         """Return the key that proofs are signed with."""
         return None if self.approver_key is None else self.approver_key.get_secret_value().encode()

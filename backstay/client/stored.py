@@ -20,11 +20,6 @@ from backstay.task.attaching import read_attached
 from backstay.task.attachment import ATTACHED
 
 
-def has_store(settings: Settings) -> bool:
-    """Return whether there is a store to read; what only looks must not create one."""
-    return settings.database_url is not None or (settings.home / "backstay.db").exists()
-
-
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncGenerator[Any]:
     """Open the store that the settings name; programs that only start and decide runs load nothing of it."""
@@ -74,7 +69,7 @@ async def in_clear(workflow_id: str, namespace: str, answer: Any, by: str) -> An
     settings, known = Settings.load(), dict[str, Any]()
     handles = handles_in(answer)
     with suppress(BackstayError):
-        if handles and has_store(settings):
+        if handles and settings.has_store:
             async with _opened(settings) as store:
                 known = await _revealed_of(store, handles, {"workflow_id": workflow_id, "by": by}, namespace)
     return unescape_lookalikes(replace_handles(answer, known))

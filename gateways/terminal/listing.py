@@ -13,7 +13,6 @@ from temporalio.service import RPCError
 
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.client.stored import has_store
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -48,7 +47,7 @@ async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output
     try:
         rows = await (_chosen(settings, wanted, words, limit) if chosen else _newest(settings, limit))
     except Unreachable as error:
-        if not has_store(settings):
+        if not settings.has_store:
             raise
         terminal.say(f"{error}; shown from the store", "yellow")
         known = False
@@ -173,7 +172,7 @@ async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
     """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
     from store.glance import pruned_among
 
-    if not rows or not has_store(settings):
+    if not rows or not settings.has_store:
         return
     if settings.database_url is None:
         runs = {f"{row['id']}/{row['run_id']}": row for row in rows}

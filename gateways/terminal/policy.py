@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from backstay.authority import principal
-from backstay.client.stored import has_store
 from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import rule
@@ -35,7 +34,7 @@ async def list_lines(*, user: str | None = None, output: Output = "text") -> Non
     """
     settings, terminal = Settings.load(), Terminal()
     rows: list[dict[str, Any]] = []
-    if has_store(settings):
+    if settings.has_store:
         async with open_store(settings) as store:
             rows = [
                 _row(kept)
@@ -68,7 +67,7 @@ async def why(
     facts, digest = await _facts(settings, tool, user)
     kept: list[Any] = []
     lines: tuple[AcceptedLine, ...] = ()
-    if has_store(settings):
+    if settings.has_store:
         async with open_store(settings) as store:
             lines = await store.accepted_lines.holding(user, session)
             kept = await store.accepted_lines.every()
@@ -126,7 +125,7 @@ async def accept_here(
     A person who can write the file could allow the same there. `agreed` returns whether a line is what the person has
     said: the run that names the lines may be anybody's.
     """
-    if not _may_write(settings.policy) or not has_store(settings):
+    if not _may_write(settings.policy) or not settings.has_store:
         return False
     async with open_store(settings) as store:
         kept = {row.id: row.line for row in await store.accepted_lines.every()}

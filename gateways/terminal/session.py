@@ -15,7 +15,6 @@ from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.client.stored import has_store
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -137,7 +136,7 @@ def open_store(settings: Settings) -> "AbstractAsyncContextManager[Store]":
 
 def require_store(settings: Settings) -> None:
     """Raise SettingsInvalid where there is no store; a command that maintains a store must not create one."""
-    if not has_store(settings):
+    if not settings.has_store:
         raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")
 
 
@@ -153,12 +152,12 @@ async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple[
             backstay = await opened.enter_async_context(session(settings))
             run = await find(backstay, workflow)
             workflow = run.id
-            if not has_store(settings):
+            if not settings.has_store:
                 await run.is_open()
         except Unreachable as error:
             fault = str(error)
         store = None
-        if has_store(settings):
+        if settings.has_store:
             with contextlib.suppress(StoreUnavailable):
                 store = await opened.enter_async_context(open_store(settings))
         if backstay is None and store is None:
@@ -172,7 +171,7 @@ async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple[
 @asynccontextmanager
 async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[Any, Any]]:
     """Open the store and find a run in it; yields None for a run that it does not know."""
-    if not has_store(settings):
+    if not settings.has_store:
         yield None, None
         return
     async with open_store(settings) as store:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from backstay.client.stored import has_store
 from backstay.errors import SettingsInvalid
 from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
@@ -144,7 +143,7 @@ async def diff(name: str = "*", *, user: User = "singleton", output: Output = "t
     terminal, settings = Terminal(), Settings.load()
     tools, masked = await _definitions(settings, user, (name,))
     rows: list[dict[str, Any]] = []
-    if has_store(settings):
+    if settings.has_store:
         async with open_store(settings) as store:
             for known_as, tool in tools.items():
                 allowed = await store.definitions.of_tool(known_as)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from backstay.authority import principal
-from backstay.client.stored import has_store
 from backstay.errors import RunNotFound, SettingsInvalid
 from backstay.memory.item import RecalledItem
 from backstay.settings import Settings
@@ -64,7 +63,7 @@ def resumed(session: str, answers: Sequence[RecalledItem]) -> Iterator[str]:
 
 async def last_session(settings: Settings, user: str | None) -> ResumedSession:
     """Return the session of which something was remembered last; raises SettingsInvalid where there is none."""
-    if not has_store(settings):
+    if not settings.has_store:
         raise SettingsInvalid("--resume: the worker's store is not here; go on with: --session NAME")
     owner = owner_named(user)
     async with open_store(settings) as store:
