@@ -138,7 +138,7 @@ def play(scenario: str) -> tuple[bool, str]:
     """Play one scenario against the toolbox; return whether every check passed, and what the suite printed."""
     client = "sign_in_client" if scenario.startswith("auth/") else "client"
     command = f"{sys.executable} -m tests.conformance.{client}"
-    played = _suite("client", "--command", command, "--scenario", scenario)
+    played = _suite("client", "--command", command, "--scenario", scenario, "--timeout", "90000")
     return played.returncode == 0, played.stdout + played.stderr
 
 
