@@ -36,14 +36,14 @@ class Finding(NamedTuple):
 def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Finding]:
     """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
     known = {**offered, "engine": ProviderTools(tools=ENGINE)}
-    found: list[Finding] = [*_covered(policy)]
+    found: list[Finding] = []
     for section, rules in policy.sections():
         for index, rule in enumerate(rules):
             where = f"{section}[{index}]"
             if not rule.optional:
                 found += _named(where, rule.tool, known, is_tool=not section.startswith("reveal."))
             found += _held(section, where, rule)
-    return found
+    return [*found, *_covered(policy)]
 
 
 def _covered(policy: Policy) -> Iterator[Finding]:

@@ -231,7 +231,9 @@ async def test_a_rule_for_a_tool_that_is_not_there_is_named_by_check_and_doctor(
         ["error", "deny[0]:"],
         ["warning", "deny[2]:"],
         ["warning", "allow[0]:"],
+        ["warning", "allow[0]:"],
     ]
+    assert "allow[0]: mail.send_email: never decides, because ask[0] comes first" in done.out
     assert "did you mean 'mail.recall_email'?" in done.out
     doctor = await command("doctor", BACKSTAY_POLICY=str(policy), BACKSTAY_NSJAIL="/none")
     assert doctor.code == 1
