@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,6 +16,15 @@ def is_plugin(folder: Path) -> bool:
         return (folder / "cli.py").is_file()
     except OSError:
         return False  # a folder of another user leaves the others alone
+
+
+def outermost(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that lie in no other one of them, sorted."""
+    found: list[Path] = []
+    for path in sorted(set(paths)):
+        if not any(path.is_relative_to(other) for other in found):
+            found.append(path)
+    return found
 
 
 def code_hash(folder: Path) -> str:

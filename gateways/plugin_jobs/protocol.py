@@ -114,10 +114,10 @@ def read_timeout(payload: dict[str, Any]) -> float:
     given = payload.get("timeout")
     if given is None:
         return USUAL_S
-    from toolbox.plugins.arguments import MOST_TIMEOUT_S  # noqa: PLC0415 - needed with the first job
+    from backstay.tools.tool import LONGEST_CALL_S  # noqa: PLC0415 - needed where a job says it
 
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MOST_TIMEOUT_S:
-        raise RequestInvalid(f"timeout: must be a number of seconds, above 0 and at most {MOST_TIMEOUT_S:g}")
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= LONGEST_CALL_S:
+        raise RequestInvalid(f"timeout: must be a number of seconds, above 0 and at most {LONGEST_CALL_S:g}")
     return float(given)
 
 

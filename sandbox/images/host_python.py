@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backstay.errors import IsolationUnavailable
 from sandbox.images.own_root import Entry, OwnRoot
+from system.folders import outermost
 
 _SYSTEM = ("usr", "bin", "lib", "lib32", "lib64", "sbin")
 _FILES = ("etc/ld.so.cache",)
@@ -23,7 +24,7 @@ def host_root(python: Path) -> OwnRoot:
     Nothing else of this machine is in it: no settings, no homes, and of `/etc` only where libraries are.
     Raises IsolationUnavailable when the interpreter does not say where its packages are, or others can write there.
     """
-    folders = _without_inner([*map(Path("/").joinpath, (*_SYSTEM, *_FOLDERS)), *_places_of(python)])
+    folders = outermost([*map(Path("/").joinpath, (*_SYSTEM, *_FOLDERS)), *_places_of(python)])
     _check_mounts(folders)
     entries = tuple(_entries(folders))
     digest = hashlib.sha256("\n".join(entry.model_dump_json() for entry in entries).encode()).hexdigest()
@@ -55,15 +56,6 @@ def _places_of(python: Path) -> list[Path]:
         ) from None
     found = [python.parent, python.resolve().parent, *said, *(place.resolve() for place in said)]
     return [place for place in found if place.is_absolute() and place not in _TOO_WIDE and place.is_dir()]
-
-
-def _without_inner(folders: Iterable[Path]) -> list[Path]:
-    """Return the folders that lie in no other one of them; a link at the top counts as a folder of its own."""
-    found: list[Path] = []
-    for folder in sorted(set(folders)):
-        if not any(folder.is_relative_to(outer) for outer in found):
-            found.append(folder)
-    return found
 
 
 def _check_mounts(folders: Iterable[Path]) -> None:

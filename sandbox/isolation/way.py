@@ -7,11 +7,12 @@ the closed folders are covered and only what it needs is there, at the same path
 
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from system.files import close_to_others
+from system.folders import outermost
 
 _SCRIPT = Path(__file__).with_name("open_way.sh")
 _UNSHARE = tuple(Path(folder, "unshare") for folder in ("/usr/bin", "/bin"))
@@ -26,8 +27,8 @@ def way_to(needed: Iterable[Path], uid: int) -> list[str]:
     """
     if uid == os.geteuid():
         return []
-    paths = _without_inner({path.resolve() for path in needed})
-    closed = _without_inner({folder for path in paths for folder in closed_above(path, uid)})
+    paths = outermost({path.resolve() for path in needed})
+    closed = outermost({folder for path in paths for folder in closed_above(path, uid)})
     stage = next((place for place in _STAGES if _is_free(place, (*paths, *closed))), None)
     if not closed or stage is None or not can_open_ways():
         return []
@@ -83,12 +84,3 @@ def _opener(stage: Path) -> list[str]:
 def _is_free(stage: Path, used: Iterable[Path]) -> bool:
     """Return whether a folder can be covered while the way is made, since nothing that is used lies in it."""
     return stage.is_dir() and not any(path.is_relative_to(stage) for path in used)
-
-
-def _without_inner(paths: Iterable[Path]) -> Sequence[Path]:
-    """Return the paths that lie in no other one of them."""
-    found: list[Path] = []
-    for path in sorted(paths):
-        if not any(path.is_relative_to(other) for other in found):
-            found.append(path)
-    return found

@@ -3,7 +3,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 
 import httpx
 import pytest
@@ -78,9 +77,7 @@ async def test_jobs_that_were_sent_right_before_the_end_of_the_input_go_on_as_ru
 @promise("plugins:handed-over")
 async def test_a_job_that_the_engine_does_not_get_before_the_end_is_told_as_not_taken(site):
     laid = await site(workers=0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    nowhere = f"127.0.0.1:{own_port()}"
     for end in ("input", "signal"):
         async with laid.daemon(TEMPORAL_ADDRESS=nowhere) as client:
             client.run("a", "demo", "click-button", CLICK)
@@ -100,9 +97,7 @@ async def test_a_job_that_the_engine_does_not_get_before_the_end_is_told_as_not_
 @promise("plugins:engine")
 async def test_without_temporal_help_and_health_work_and_a_job_says_what_is_missing(site):
     laid = await site(workers=0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    nowhere = f"127.0.0.1:{own_port()}"
     async with laid.daemon(TEMPORAL_ADDRESS=nowhere) as client:
         client.run("a", "demo", "click-button", CLICK)
         assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "engine_unavailable"}}

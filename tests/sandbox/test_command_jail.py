@@ -14,14 +14,16 @@ from tests.engine import ROOT
 from tests.requirements import promise
 from toolbox.toolbox import open_toolbox
 
-LOOK = """
-import argparse, json, os, sys, time
-
+ATTEMPT = """
 def attempt(action):
     try:
         return repr(action())
     except BaseException as error:
         return type(error).__name__
+"""
+
+LOOK = """
+import argparse, json, os, sys, time
 
 def internet():
     import socket
@@ -59,12 +61,6 @@ import argparse, json, os, socket, sys, time
 from pathlib import Path
 import pydantic  # a package of the worker's interpreter
 
-def attempt(action):
-    try:
-        return repr(action())
-    except BaseException as error:
-        return type(error).__name__
-
 found = {
     "folder": attempt(lambda: open("beside.txt").read()),
     "write": attempt(lambda: Path("new.txt").write_text("x") and "written"),
@@ -84,11 +80,12 @@ print(json.dumps({"internet": attempt(lambda: socket.socket() and 1), "write": a
 
 
 @asynccontextmanager
-async def described(folder: Path, **entry):
-    """Open a toolbox with a plugin whose code before the parsing tries to reach what it must not."""
+async def opened(folder: Path, cli: str, mode: int = 0o755, **entry):
+    """Open a toolbox with one plugin, with jails for it."""
     plugin = folder / "plugins/look"
     plugin.mkdir(parents=True)
-    (plugin / "cli.py").write_text(f"PARENT = {os.getpid()}\n{ATTEMPTS}", encoding="utf-8")
+    plugin.chmod(mode)
+    (plugin / "cli.py").write_text(f"{ATTEMPT}\n{cli}", encoding="utf-8")
     (plugin / "beside.txt").write_text("beside", encoding="utf-8")
     configuration = {"plugins": "plugins", "providers": {"look": {"env": {"KEY": "${KEY}"}, **entry}}}
     (folder / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
@@ -98,6 +95,11 @@ async def described(folder: Path, **entry):
         folder / "toolbox.json", environment=environment, home=folder / "home", confinement=jail
     ) as toolbox:
         yield toolbox
+
+
+def described(folder: Path, **entry):
+    """Open a toolbox with a plugin whose code before the parsing tries to reach what it must not."""
+    return opened(folder, f"PARENT = {os.getpid()}\n{ATTEMPTS}", **entry)
 
 
 @promise("plugins:help-jail")
@@ -135,21 +137,9 @@ async def test_a_plugin_whose_own_jail_is_false_is_described_as_it_runs(reachabl
     assert (reachable / "plugins/look/new.txt").exists()
 
 
-@asynccontextmanager
-async def jailed(folder: Path, mode: int = 0o755):
-    plugin = folder / "plugins/look"
-    plugin.mkdir(parents=True)
-    plugin.chmod(mode)
-    (plugin / "cli.py").write_text(LOOK, encoding="utf-8")
-    (plugin / "beside.txt").write_text("beside", encoding="utf-8")
-    configuration = {"plugins": "plugins", "providers": {"look": {"jail": True, "env": {"KEY": "${KEY}"}}}}
-    (folder / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
-    jail = CommandJail(nsjail=None, home=ROOT / "build/sandbox", image="python")
-    environment = {"PATH": os.defpath, "KEY": "the key of the plugin", "OTHER": "the worker's own"}
-    async with open_toolbox(
-        folder / "toolbox.json", environment=environment, home=folder / "home", confinement=jail
-    ) as toolbox:
-        yield toolbox
+def jailed(folder: Path, mode: int = 0o755):
+    """Open a toolbox with a plugin whose calls run in jails."""
+    return opened(folder, LOOK, mode, jail=True)
 
 
 async def call(toolbox, deadline_s=60, **arguments):

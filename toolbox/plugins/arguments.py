@@ -8,7 +8,6 @@ PLUGIN = "plugin"
 """The kind of provider whose arguments these are."""
 TIMEOUT = "timeout"
 """The argument that says how long one call may take; a parameter of the plugin's own with this name is that instead."""
-MOST_TIMEOUT_S = 600.0
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _BOOLEANS = {"true": True, "false": False}
@@ -34,9 +33,11 @@ def read_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
 
 def with_timeout(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool with the argument by which one call is given another timeout."""
+    from backstay.tools.tool import LONGEST_CALL_S  # noqa: PLC0415 - a daemon reads arguments without it
+
     known: Mapping[str, Any] = schema.get("properties", {})
     said = "for how many seconds the program may run"
-    added = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_TIMEOUT_S, "description": said}
+    added = {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_CALL_S, "description": said}
     return {**schema, "properties": {**known, TIMEOUT: known.get(TIMEOUT, added)}}
 
 
