@@ -9,6 +9,8 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from backstay.client.connecting import compression
+
 
 @activity.defn
 async def think(text: str) -> str:
@@ -39,7 +41,7 @@ class Floor:
 
 
 async def main(address: str, queue: str) -> None:
-    client = await Client.connect(address)
+    client = await Client.connect(address, grpc_compression=compression(address))
     async with Worker(client, task_queue=queue, workflows=[Floor], activities=[think, act]):
         print("ready", flush=True)
         await asyncio.Event().wait()

@@ -25,7 +25,7 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 
-from backstay.client.connecting import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER, compression
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
@@ -125,7 +125,8 @@ async def temporal() -> AsyncGenerator[Client]:
         dev_server_extra_args=SERVER,
         search_attributes=KEYS,
     ) as environment:
-        yield environment.client
+        address = environment.client.service_client.config.target_host
+        yield await environment.connect_client(data_converter=DATA_CONVERTER, grpc_compression=compression(address))
 
 
 @pytest_asyncio.fixture(scope="session")

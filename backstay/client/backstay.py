@@ -1,7 +1,8 @@
 """Start runs, and get the handles of runs that exist."""
 
+import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.parse import quote
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
 from backstay.authority import principal
@@ -25,6 +27,8 @@ from backstay.task.task import URGENT, Task, too_long
 READ_WITHIN = timedelta(minutes=2)
 _SUMMARY_BYTES = 200
 _ONCE = WorkflowIDReusePolicy.REJECT_DUPLICATE
+_TRIES = 3
+_AGAIN_S = 0.1
 
 
 class Backstay:
@@ -197,19 +201,21 @@ class Backstay:
         once: bool = False,
     ) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")
+        start = partial(
+            self.client.start_workflow,
+            kind,
+            ask,
+            id=workflow_id,
+            task_queue=self.task_queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            id_reuse_policy=_ONCE if once else WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            static_summary=line,
+            static_details=details,
+            priority=priority,
+        )
         try:
             with translated_errors(workflow_id):
-                await self.client.start_workflow(
-                    kind,
-                    ask,
-                    id=workflow_id,
-                    task_queue=self.task_queue,
-                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    id_reuse_policy=_ONCE if once else WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-                    static_summary=line,
-                    static_details=details,
-                    priority=priority,
-                )
+                await _tried(start, times=_TRIES if once else 1)
         except WorkflowAlreadyStartedError:
             await self._require_same(kind, ask, workflow_id, once=once)
         return self.run(workflow_id)
@@ -254,6 +260,22 @@ class Backstay:
             # Temporal has forgotten the run; the store has not.
             return False
         return newest.started_at > undo.started_at or ask.get("run_id") not in {None, newest.first_run_id}
+
+
+async def _tried(start: Callable[[], Awaitable[object]], *, times: int) -> None:
+    """Send a start, and send it again where the connection or the server gave it up, which Temporal's client does not.
+
+    A start that may have arrived can be sent again only if nothing begins anew.
+    """
+    for left in reversed(range(times)):
+        try:
+            await start()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.CANCELLED or not left:
+                raise
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            return
 
 
 def _unsigned(task: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from temporalio.client import Interceptor as ClientInterceptor
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
@@ -104,7 +105,12 @@ async def reach(options: dict[str, Any]) -> Client:
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await _probe(options)
-            client = await Client.connect(**options, data_converter=DATA_CONVERTER, interceptors=interceptors())
+            client = await Client.connect(
+                **options,
+                data_converter=DATA_CONVERTER,
+                interceptors=interceptors(),
+                grpc_compression=compression(str(options["target_host"])),
+            )
             await client.workflow_service.describe_namespace(
                 DescribeNamespaceRequest(namespace=client.namespace), timeout=timedelta(seconds=TIMEOUT_S)
             )
@@ -151,6 +157,16 @@ async def _probe(options: dict[str, Any]) -> None:
     host, _, port = str(options["target_host"]).rpartition(":")
     _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     writer.close()
+
+
+def compression(address: str) -> GrpcCompression:
+    """Return how messages to a server are compressed: not at all on this machine, where that only costs time."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        is_near = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_near = False
+    return GrpcCompression.NONE if is_near else GrpcCompression.GZIP
 
 
 def place_in_file(settings: Settings) -> dict[str, str]:

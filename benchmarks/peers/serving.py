@@ -14,6 +14,7 @@ from pathlib import Path
 
 from temporalio.client import Client, WorkflowHistory
 from temporalio.plugin import SimplePlugin
+from temporalio.service import GrpcCompression
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 ENVIRONMENT = dict(os.environ)  # noqa: TID251  # a separate program, configured by its environment
@@ -28,7 +29,9 @@ async def serve(workflow: type, plugin: SimplePlugin, tools: AbstractAsyncContex
 
     Workflow code is loaded once and not for every run, as by the worker of backstay.
     """
-    client = await Client.connect(ENVIRONMENT["TEMPORAL_ADDRESS"], plugins=[plugin])
+    # As backstay connects to a server on this machine.
+    uncompressed = GrpcCompression.NONE
+    client = await Client.connect(ENVIRONMENT["TEMPORAL_ADDRESS"], plugins=[plugin], grpc_compression=uncompressed)
     runner = UnsandboxedWorkflowRunner()
     worker = Worker(client, task_queue=ENVIRONMENT["TASK_QUEUE"], workflows=[workflow], workflow_runner=runner)
     async with tools, worker:

@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 from temporalio.client import Client, Interceptor, OutboundInterceptor
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from backstay import Approval, Task, connect
 from backstay.client import Backstay
 from backstay.client import run as client_run
+from backstay.client.connecting import compression
 from backstay.errors import (
     DecisionRefused,
     NotVerified,
@@ -183,8 +184,9 @@ async def test_a_start_that_is_sent_again_starts_nothing_anew_though_the_run_has
 class Lost(Interceptor):
     """Lose the answers to starts that Temporal has taken."""
 
-    def __init__(self):
-        self.loses = True
+    def __init__(self, status=RPCStatusCode.UNAVAILABLE, times=100):
+        self.status = status
+        self.left = times
 
     def intercept_client(self, next):  # noqa: A002 - Temporal's word
         return LostAnswers(next, self)
@@ -197,9 +199,27 @@ class LostAnswers(OutboundInterceptor):
 
     async def start_workflow(self, input):  # noqa: A002 - Temporal's word
         started = await super().start_workflow(input)
-        if self.lost.loses:
-            raise RPCError("the answer is lost", RPCStatusCode.UNAVAILABLE, b"")
+        if self.lost.left:
+            self.lost.left -= 1
+            raise RPCError("the answer is lost", self.lost.status, b"")
         return started
+
+
+@promise("clients:given-up")
+async def test_a_start_that_temporal_gave_up_is_sent_again_only_where_nothing_begins_anew(backstay, scripts, temporal):
+    lost = Lost(RPCStatusCode.CANCELLED, times=1)
+    client = Client(**{**temporal.config(), "interceptors": [lost]})
+    unheard = Backstay(client, task_queue=backstay.task_queue)
+    task = {**scripts.task(Reply(text="done")), "by": "ana@example.com"}
+
+    run = await unheard.start(task, "given-up", once=True)
+
+    assert (await run.result()).success
+    assert not lost.left
+    lost.left = 1
+    with pytest.raises(Unreachable):
+        await unheard.start(task, "given-up-too")
+    assert not lost.left
 
 
 @promise("sessions:said-again")
@@ -209,10 +229,10 @@ async def test_what_is_said_again_in_a_chat_after_a_lost_answer_is_one_turn(back
     unheard = Backstay(client, task_queue=backstay.task_queue, approver_key=KEY)
     turns = Turns(unheard, "lost-answers", {"by": "ana@example.com"})
     for said in (scripts.task(Reply(text="done"))["text"] for _ in "12"):
-        lost.loses = True
+        lost.left = 100
         with pytest.raises(Unreachable):
             await turns.start(said)
-        lost.loses = False
+        lost.left = 0
         run = await turns.start(said)
         assert (await run.result()).outcome is Outcome.COMPLETED
     found = Turns(backstay, "lost-answers", {})
@@ -454,6 +474,22 @@ async def test_a_run_that_a_time_limit_of_temporal_ended_says_so(backstay, scrip
     async with bounded():
         with pytest.raises(RunTimedOut, match=r"a time limit of Temporal ended the run; its effects are kept"):
             await backstay.run(name).result()
+
+
+@promise("clients:compression")
+@pytest.mark.parametrize(
+    ("address", "compressed"),
+    [
+        ("localhost:7233", False),
+        ("127.0.0.1:7233", False),
+        ("[::1]:7233", False),
+        ("10.0.0.7:7233", True),
+        ("temporal:7233", True),
+        ("localhost.example:7233", True),
+    ],
+)
+def test_messages_are_compressed_only_where_they_leave_the_machine(address, compressed):
+    assert compression(address) is (GrpcCompression.GZIP if compressed else GrpcCompression.NONE)
 
 
 @promise("clients:connect")
