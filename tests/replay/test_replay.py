@@ -249,6 +249,7 @@ TODAY = ("approve", "plan", "catalog", "elicitation", "quorum", "topped-up", "pa
 
 
 @promise("runs:replay")
+@pytest.mark.thorough
 async def test_runs_of_today_replay_too(open_engine, tmp_path):
     async with open_engine(rules, **options(tmp_path), **models.options(tmp_path)) as engine:
         for shape in spread([*TODAY, "fallback", "lost-checked", "lost-undo"], 4):

@@ -17,6 +17,7 @@ async def sandbox(tmp_path_factory):
 
 @promise("programs:shapes")
 @pytest.mark.timeout(400)
+@pytest.mark.thorough
 async def test_scripts_of_every_shape_run_in_the_jail_and_make_each_call_once(sandbox):
     assert await faults_of(sandbox, sample()) == {}
 

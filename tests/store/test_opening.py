@@ -84,6 +84,7 @@ async def test_two_databases_are_two_stores(tmp_path, database_url, another_data
 
 
 @promise("store:migrate")
+@pytest.mark.thorough
 async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_path, empty_database_url):
     async def opened() -> str:
         process = await asyncio.create_subprocess_exec(

@@ -51,7 +51,8 @@ async def begun_elsewhere(skew: float, home: Path, url: str | None, lease_s: flo
     return said
 
 
-@promise("effects:lease-clock")
+@promise("effects:lease-database")
+@pytest.mark.thorough
 @pytest.mark.parametrize("skew", spread([120, -120], 1))
 async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long(tmp_path, database_url, skew):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -61,7 +62,8 @@ async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_
     assert 0 < other["left_s"] <= 60
 
 
-@promise("effects:lease-began")
+@promise("effects:lease-database")
+@pytest.mark.thorough
 @pytest.mark.parametrize("skew", spread([120, -120], 1))
 async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should(tmp_path, database_url, skew):
     other = await begun_elsewhere(skew, tmp_path, database_url)

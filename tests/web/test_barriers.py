@@ -43,6 +43,7 @@ async def has_no_barriers(page):
 
 
 @promise("page:barriers")
+@pytest.mark.thorough
 async def test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_with_a_fault(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("edit@x.example")))

@@ -107,6 +107,7 @@ async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_ar
 
 
 @promise("page:alike")
+@pytest.mark.thorough
 async def test_such_calls_are_told_with_their_bounds_and_hold_for_any_text_and_no_other_place(browser, shared):
     running, scripts, served = shared
     user = {"user_id": "of-alike"}

@@ -172,6 +172,7 @@ async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, s
 
 
 @promise("page:plan-parts")
+@pytest.mark.thorough
 async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shared):
     running, scripts, served = shared
     steps = [

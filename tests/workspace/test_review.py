@@ -70,7 +70,7 @@ FAULTS = [
 
 
 @promise("plans:review")
-@pytest.mark.parametrize(("name", "file", "text", "told"), spread(FAULTS, 4))
+@pytest.mark.parametrize(("name", "file", "text", "told"), spread(FAULTS, 2))
 async def test_a_planted_fault_is_found(desk, name, file, text, told):
     fill(desk, CLEAN | {file: text})
     found = await checked(desk, name)

@@ -69,6 +69,7 @@ def recalled(opened, handle):
 
 @promise("approvals:operators-run")
 @pytest.mark.parametrize("why", spread(list(TAKING), 3))
+@pytest.mark.thorough
 async def test_a_tasks_policy_takes_pause_undo_and_cancel_from_nobody(shared, why):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@x.example"), mail("b@x.example"), QUESTION, policy=TAKING[why]))

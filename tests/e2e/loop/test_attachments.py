@@ -77,6 +77,7 @@ def data_in(parts):
 
 
 @promise("runs:attachments")
+@pytest.mark.thorough
 async def test_what_a_command_attaches_is_shown_at_each_step_and_stands_in_no_history(opened, nursery, tmp_path):
     made, model = opened
     data = picture((300, 200), "blue")

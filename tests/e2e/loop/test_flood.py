@@ -39,6 +39,7 @@ async def test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval(tem
 @promise("approvals:flood-limits")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("by_signal", spread([False, True], 1), ids=spread(["update", "signal"], 1))
+@pytest.mark.thorough
 async def test_signals_of_two_megabytes_one_after_the_other_end_no_run(temporal, tmp_path, by_signal):
     flood = await flooded(temporal, tmp_path, Flood(huge=HUGE_SIGNALS), by_signal=by_signal)
     assert flood.answers == {"taken": HUGE_SIGNALS}

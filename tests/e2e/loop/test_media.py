@@ -20,6 +20,7 @@ from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import engine
 from tests.native_apis import KEY, MODELS, Says, Vendor
 from tests.requirements import promise
+from tests.sizes import spread
 
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
 
@@ -160,7 +161,7 @@ def bytes_of(part):
 
 
 @promise("models:media-shown")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", spread(list(CASES), 8))
 async def test_a_model_that_takes_them_is_shown_pictures_and_pdfs_and_told_of_the_others(opened, case):
     content, mime, why = CASES[case]
     parts, result = await shown(opened, case, "seeing")

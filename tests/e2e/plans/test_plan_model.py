@@ -12,7 +12,7 @@ from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
 from tests.sizes import sized
 
-PLANS = sized(100, 8)
+PLANS = sized(100, 5)
 AT_ONCE = 10
 WORK = """
 from pathlib import Path

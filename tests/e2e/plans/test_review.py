@@ -194,6 +194,7 @@ async def test_artifacts_are_compared_with_what_the_check_expects(opened):
         2,
     ),
 )
+@pytest.mark.thorough
 async def test_a_check_that_cannot_be_made_counts_as_0_and_says_why(opened, check, more, told):
     run, _ = await done(opened, "errors", write("notes.txt", "x"))
     review = await reviewed(opened, run, check, **({"workspace": "errors"} | more))

@@ -61,6 +61,7 @@ def tree(mark):
 
 
 @promise("subruns:undo-tree")
+@pytest.mark.thorough
 async def test_an_undo_of_the_root_takes_back_the_whole_tree_last_first_by_the_clock_of_the_store(opened):
     handle = await opened.start(tree("t1"))
     result = await ended(handle)
