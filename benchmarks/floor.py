@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from temporalio import activity, workflow
 from temporalio.client import Client
+from temporalio.service import GrpcCompression
 from temporalio.worker import Worker
-
-from backstay.client.connecting import compression
 
 
 @activity.defn
@@ -41,7 +40,8 @@ class Floor:
 
 
 async def main(address: str, queue: str) -> None:
-    client = await Client.connect(address, grpc_compression=compression(address))
+    # As the engine connects to a server on the same machine.
+    client = await Client.connect(address, grpc_compression=GrpcCompression.NONE)
     async with Worker(client, task_queue=queue, workflows=[Floor], activities=[think, act]):
         print("ready", flush=True)
         await asyncio.Event().wait()
