@@ -16,6 +16,11 @@ from tests.postgres import PostgresServer
 AT_ONCE = 4
 
 
+async def settings_of(postgres: PostgresServer) -> dict[str, str]:
+    """Return the settings of a store in a new database of Postgres, which holds the payloads too."""
+    return {"BACKSTAY_DATABASE_URL": await postgres.new_database(), "BACKSTAY_PAYLOADS": "database"}
+
+
 async def _take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Take one notice of a request."""
     await reader.readuntil(b"\r\n\r\n")
@@ -50,7 +55,7 @@ async def open_matrix(
                 "notify": address,
             }
             if postgres is not None:
-                options["BACKSTAY_DATABASE_URL"] = await postgres.new_database()
+                options |= await settings_of(postgres)
             async with open_case(client, nursery, place, **options) as case:
                 await killed_at(case, point)
 

@@ -1,7 +1,7 @@
 """Runs of random shape whose workers are killed again and again, at random points and after random delays.
 
-SOAK_KILLS (240), SOAK_MINUTES (40), SOAK_AT_ONCE (10) and SOAK_SEED (the time) shape it; the figures are written as
-JSON to SOAK_SUMMARY (build/soak.json).
+SOAK_KILLS (160 for each kind of store), SOAK_MINUTES (40), SOAK_AT_ONCE (10) and SOAK_SEED (the time) shape it; the
+figures are written as JSON to SOAK_SUMMARY (build/soak.json), which names the kind of store too.
 """
 
 import asyncio
@@ -19,15 +19,16 @@ import pytest
 from temporalio.client import Client
 
 from tests.crash.case import Case, open_case
-from tests.crash.matrix import open_receiver
+from tests.crash.matrix import open_receiver, settings_of
 from tests.crash.points import MORE_POINTS, POINTS
 from tests.nursery.nursery import Nursery
+from tests.postgres import PostgresServer
 from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
 SETTINGS = os.environ
-KILLS = int(SETTINGS.get("SOAK_KILLS", "240"))
+KILLS = int(SETTINGS.get("SOAK_KILLS", "160"))
 MINUTES = float(SETTINGS.get("SOAK_MINUTES", "40"))
 AT_ONCE = int(SETTINGS.get("SOAK_AT_ONCE", "10"))
 SEED = SETTINGS.get("SOAK_SEED") or str(int(time.time()))
@@ -47,6 +48,7 @@ class Soak:
     notify: str
     folder: Path
     ends_at: float
+    postgres: PostgresServer | None
     runs: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
@@ -74,6 +76,8 @@ class Soak:
         shape = dice.choice(SHAPES)
         transport = "stdio" if shape == "lost" else dice.choice(("http", "http", "stdio"))
         options: dict[str, Any] = {"shape": shape, "transport": transport, "ceiling_usd": 4, "notify": self.notify}
+        if self.postgres is not None:
+            options |= await settings_of(self.postgres)
         async with open_case(self.client, self.nursery, self.folder / str(number), **options) as case:
             case.person.timeout_s = 500
             driving = asyncio.create_task(case.drive())
@@ -121,19 +125,24 @@ class Soak:
         }
 
 
-def write(summary: dict[str, Any]) -> None:
-    SUMMARY.parent.mkdir(parents=True, exist_ok=True)
-    SUMMARY.write_text(json.dumps(summary, indent=1), encoding="utf-8")
+def write(summary: dict[str, Any], kind: str) -> None:
+    path = SUMMARY.with_stem(f"{SUMMARY.stem}-{kind}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(summary, indent=1), encoding="utf-8")
 
 
 @promise("recovery:effect-soak")
 @pytest.mark.timeout(int(MINUTES * 60) + 900)
-async def test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed(temporal, nursery, tmp_path):
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed(
+    temporal, nursery, postgres, tmp_path, kind
+):
     began = time.monotonic()
     async with open_receiver() as notify:
-        soak = Soak(temporal, nursery, notify, tmp_path, began + MINUTES * 60)
+        given = postgres if kind == "postgres" else None
+        soak = Soak(temporal, nursery, notify, tmp_path, began + MINUTES * 60, given)
         await asyncio.gather(*(soak.go_on() for _ in range(AT_ONCE)))
     summary = soak.summary(began)
-    write(summary)
+    write(summary, kind)
     assert soak.failures == []
     assert soak.kills.total() >= KILLS, f"the time was over after {soak.kills.total()} kills; give SOAK_MINUTES more"
