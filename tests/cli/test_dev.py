@@ -3,19 +3,20 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
 
-import httpx2
 import pytest
 import pytest_asyncio
 
 from backstay.errors import SettingsInvalid
+from backstay.settings import Settings
 from backstay.testing import Reply, ScriptedModel
+from gateways.terminal import dev as starting
 from gateways.terminal.local import embedded, parts
+from gateways.terminal.terminal import Terminal
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of, forked
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
 from tests.ports import own_port
@@ -44,21 +45,14 @@ async def nothing_left(folder, seconds=100):
 
 
 class Dev:
-    """`backstay dev` with all its files in one folder, for several tests; if one ends it, the next starts it."""
+    """`backstay dev` that serves a folder, for several tests; if one ends it, the next starts it."""
 
-    def __init__(self, folder, scripts, model, *, alone):
-        self.folder, self.scripts, self.model = folder, scripts, model
+    def __init__(self, folder, environment, *flags, alone=False):
+        self.folder, self.environment = folder, environment
         self.port, self.ui_port, self.page_port = own_port(), own_port(), own_port()
         seen = ("--ui-port", str(self.ui_port), "--page-port", str(self.page_port))
-        self.flags = ("--port", str(self.port), *(("--headless", "--no-page") if alone else seen))
-        self.environment = bare(
-            BACKSTAY_HOME=str(share_images(folder / "home")),
-            BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
-            BACKSTAY_MODEL="scripted",
-            BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
-            OPENAI_BASE_URL=model.base_url,
-        )
-        self.there = {**self.environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{self.port}"}
+        self.flags = (*flags, "--port", str(self.port), *(("--headless", "--no-page") if alone else seen))
+        self.there = {**environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{self.port}"}
         self.process, self.lines, self.starts = None, [], 0
 
     async def up(self):
@@ -104,56 +98,45 @@ async def said(process, text, seconds=150):
     raise AssertionError(f"ended without {text!r}: {lines}")
 
 
+def with_mailbox(folder, model):
+    """Return the environment of a dev that has all its files in one folder, and the mailbox for a tool."""
+    return bare(
+        BACKSTAY_HOME=str(share_images(folder / "home")),
+        BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
+        BACKSTAY_MODEL="scripted",
+        BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
+        OPENAI_BASE_URL=model.base_url,
+    )
+
+
 @pytest_asyncio.fixture(scope="module")
 async def dev(tmp_path_factory):
     """A dev with Web UI and page, whose model answers."""
-    scripts = Scripts()
+    folder, scripts = tmp_path_factory.mktemp("dev"), Scripts()
     async with ScriptedModel(scripts) as model:
-        dev = Dev(tmp_path_factory.mktemp("dev"), scripts, model, alone=False)
+        dev = Dev(folder, with_mailbox(folder, model))
+        dev.scripts = scripts
         yield dev
         await dev.end()
+
+
+def refuse(_):
+    return Reply(status=401, code="invalid_api_key", text="wrong")
 
 
 @pytest_asyncio.fixture(scope="module")
 async def lone_dev(tmp_path_factory):
     """A dev without Web UI and page: its model refuses every key and has no price, and one of its servers is gone."""
-
-    def refuse(_):
-        return Reply(status=401, code="invalid_api_key", text="wrong")
-
+    folder = tmp_path_factory.mktemp("lone")
     async with ScriptedModel(refuse) as model:
-        dev = Dev(tmp_path_factory.mktemp("lone"), refuse, model, alone=True)
-        del dev.environment["BACKSTAY_PRICES"]
+        environment = with_mailbox(folder, model)
+        del environment["BACKSTAY_PRICES"]
+        dev = Dev(folder, environment, alone=True)
+        dev.model = model
         known = dev.toolbox()
         dev.toolbox(known | {"mcpServers": known["mcpServers"] | {"gone": {"command": "no-such-program"}}})
         yield dev
         await dev.end()
-
-
-@promise("page:dev")
-async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(dev, nursery):
-    write = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
-    await dev.up()
-    await dev.says("for 12 hours; another link: backstay web link")
-    link = (await dev.says("page  ")).split()[1]
-
-    async def backstay(*arguments):
-        return await forked(nursery, *arguments, environment=dev.there, folder=dev.folder)
-
-    begun = await backstay("run", dev.scripts.task(write)["text"], "--detach")
-    name = begun.out.strip()
-    shown = await backstay("show", name)
-    async with asyncio.timeout(150):
-        while f"/requests/{name}/r1" not in shown.out:
-            shown = await backstay("show", name)
-    async with httpx2.AsyncClient(follow_redirects=True, timeout=150) as person:
-        inbox = await person.get(link)
-        run = await person.get(f"http://127.0.0.1:{dev.page_port}/runs/{name}")
-
-    assert link.startswith(f"http://127.0.0.1:{dev.page_port}/link/")
-    assert f"  http://127.0.0.1:{dev.page_port}/requests/{name}/r1" in shown.out.splitlines()
-    assert (inbox.status_code, run.status_code) == (200, 200)
-    assert "May the run" in run.text
 
 
 @promise("clients:reload")
@@ -182,63 +165,36 @@ async def test_a_changed_toolbox_is_obeyed_by_another_worker_that_goes_on_with_t
     assert (ended.code, ended.out) == (0, "done\n"), ended.err
 
 
-@promise("clients:one-dev")
-async def test_a_second_dev_with_the_same_home_is_refused_by_the_process_and_place_of_the_first(dev, nursery):
-    process = await dev.up()
-    flags = ("--port", str(own_port()), "--headless", "--no-page")
-    second = await forked(nursery, "dev", *flags, environment=dev.environment, folder=dev.folder)
-    assert second.code == 2
-    assert f"(process {process.pid}, Temporal at 127.0.0.1:{dev.port})" in second.err
-    # Another home with the same database of Temporal would share it as well.
-    apart = {**dev.environment, "BACKSTAY_HOME": str(dev.folder / "apart")}
-    flags = (*flags, "--db", str(dev.folder / "home" / "temporal.db"))
-    third = await forked(nursery, "dev", *flags, environment=apart, folder=dev.folder)
-    assert (third.code, "--db: another `backstay dev`" in third.err) == (2, True)
+@promise("clients:said")
+async def test_a_missing_key_a_missing_toolbox_and_a_wrong_key_are_a_line_each(tmp_path, capsys):
+    def lacking(**more):
+        return Settings.load(None, home=tmp_path, toolbox=tmp_path / "toolbox.json", **more)
 
+    nothing = lacking()
+    starting._say_missing(Terminal(), nothing, has_model=False)
+    await starting._ask_model(Terminal(), nothing, has_model=False)
+    missing = capsys.readouterr().err.splitlines()
+    async with ScriptedModel(refuse) as model:
+        given = lacking(openai_base_url=model.base_url, model="scripted")
+        await starting._ask_model(Terminal(), given, has_model=False)
+    unpriced, refused = capsys.readouterr().err.splitlines()
 
-@promise("clients:found-dev")
-async def test_commands_beside_dev_find_its_port_and_obey_an_address_in_the_env_file(dev, nursery, tmp_path):
-    await dev.up()
-    assert dev.port != 7233
-    listed = await forked(nursery, "list", environment=dev.environment, folder=dev.folder)
-    assert listed.code == 0, listed.err
-    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS=127.0.0.1:{dev.port}\n")
-    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path))
-    assert (await forked(nursery, "list", environment=trusting, folder=tmp_path)).code == 0
-    (tmp_path / ".env").write_text("TEMPORAL_ADDRESS=127.0.0.1:9\n")
-    beside = trusting | {"BACKSTAY_HOME": dev.environment["BACKSTAY_HOME"]}
-    refused = await forked(nursery, "run", "x", environment=beside, folder=tmp_path)
-    assert (refused.code, "127.0.0.1:9" in refused.err) == (refused.code or -1, True)
+    assert [line.split()[:2] for line in missing] == [["no", "key"], ["no", "model"], ["no", "tools"]]
+    assert "set OPENAI_API_KEY" in missing[0]
+    assert "BACKSTAY_MODEL" in missing[1]
+    assert "backstay init" in missing[2]
+    assert unpriced.startswith("no price    none is known for scripted")
+    assert refused.startswith("model       scripted does not answer: the model endpoint says HTTP 401")
+    assert "check OPENAI_API_KEY; it says: " in refused
+    assert [request["max_completion_tokens"] for request in model.requests] == [1]
 
 
 @promise("clients:said")
+@pytest.mark.thorough
 async def test_dev_says_that_the_model_answers(dev):
     await dev.up()
 
     assert await dev.says("scripted answers") == "model       scripted answers"
-
-
-@promise("clients:cli-dev")
-async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(dev):
-    process = await dev.up()
-    tools = await dev.says("tools       mail: ")
-    task = dev.scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
-    _, writer = await asyncio.open_connection("127.0.0.1", dev.ui_port)
-    writer.close()
-    done = await command("run", task["text"], environment=dev.there, folder=dev.folder)
-    process.send_signal(signal.SIGINT)
-    # What is left must be read, or it could not finish.
-    await asyncio.wait_for(process.communicate(), 150)
-    await nothing_left(dev.folder)
-
-    assert f"Temporal    127.0.0.1:{dev.port}, namespace default" in dev.lines
-    assert re.fullmatch(r"tools       mail: \d+ tools \(.*\)", tools), tools
-    assert f"Web UI      http://127.0.0.1:{dev.ui_port}/namespaces/default/workflows" in dev.lines
-    elsewhere = f"in terminals of other folders, first run: export TEMPORAL_ADDRESS=127.0.0.1:{dev.port}"
-    assert f"elsewhere   {elsewhere}" in dev.lines
-    assert (done.code, done.out) == (0, "done\n")
-    assert process.returncode == 0
-    assert (dev.folder / "home" / "temporal.db").is_file()
 
 
 @promise("clients:said")
@@ -354,7 +310,7 @@ async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigte
     environment = environment_of(
         opened,
         BACKSTAY_TASK_QUEUE="a queue of its own",
-        BACKSTAY_HOME=str(tmp_path),
+        BACKSTAY_HOME=str(share_images(tmp_path / "home")),
         BACKSTAY_PRICES=str(PRICES).replace("'", '"'),
         PYTHONSAFEPATH="1",
     )

@@ -1,17 +1,20 @@
-"""What a newcomer does after the first run of the example: goes on, plans first, looks for what is wrong."""
+"""What a newcomer meets beside `dev` and the example: a first run, later turns, plans, the page, the end of it all."""
 
 import asyncio
 import json
-from contextlib import AsyncExitStack, suppress
+import re
+import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 import pytest_asyncio
 
 from system.locks import async_file_lock
 from tests.cli.commands import BACKSTAY, at_terminal, bare, environment_of, forked
 from tests.cli.screen import chatting, read_along
-from tests.cli.test_dev import nothing_left, said
+from tests.cli.test_dev import Dev, nothing_left
 from tests.docs.blocks import newcomers_commands, newcomers_plan
 from tests.engine import share_images
 from tests.ports import own_port
@@ -19,40 +22,33 @@ from tests.requirements import promise
 from tests.sizes import spread
 
 
-class Example:
-    """The example of `init`, beside which `dev` serves it with the scripted model and the page."""
+class Example(Dev):
+    """The example of `init`, which `dev` serves with the scripted model, the Web UI and the page."""
 
-    def __init__(self, nursery, folder, environment):
+    def __init__(self, nursery, folder, environment, *flags):
+        super().__init__(folder, environment, *flags)
         self.nursery = nursery
-        self.folder = folder
-        self.environment = environment
-        self.lines = []
 
     async def run(self, *arguments, **more):
-        return await forked(self.nursery, *arguments, environment=self.environment | more, folder=self.folder)
+        return await forked(self.nursery, *arguments, environment=self.there | more, folder=self.folder)
 
 
 @pytest_asyncio.fixture(scope="module")
 async def example(nursery, tmp_path_factory):
     _, init, dev, *_ = newcomers_commands()
-    place, port, page_port = tmp_path_factory.mktemp("newcomer"), own_port(), own_port()
+    place = tmp_path_factory.mktemp("newcomer")
     folder = place / "example"
     folder.mkdir()
     own = bare(XDG_STATE_HOME=str(place / "state"), BACKSTAY_HOME=str(share_images(place / "home")))
-    example = Example(nursery, folder, {**own, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"})
+    example = Example(nursery, folder, own, *dev[2:])
     begun = await example.run(*init[1:])
     assert begun.code == 0, begun.err
-    flags = ("--port", str(port), "--headless", "--page-port", str(page_port))
-    process = await asyncio.create_subprocess_exec(
-        *BACKSTAY, *dev[1:], *flags, env=own, cwd=folder, stderr=asyncio.subprocess.PIPE
-    )
+    assert dev[:2] == ["backstay", "dev"]
     try:
-        example.lines = await said(process, "backstay worker ready:")
+        await example.up()
         yield example
     finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.communicate()
+        await example.end()
         await nothing_left(place)
 
 
@@ -63,16 +59,17 @@ def notes(folder):
 
 
 async def open_request(run, name):
-    """Wait until a run asks for something."""
+    """Wait until a run asks for something; return how it is shown then."""
     async with asyncio.timeout(150):
-        while "r1" not in (await run("show", name)).out:
-            pass
+        while "r1" not in (shown := await run("show", name)).out:
+            await asyncio.sleep(0.2)
+    return shown.out
 
 
 @promise("clients:newcomer")
 async def test_the_readmes_own_commands_lead_to_an_approved_write(example):
     *_, first, planned = newcomers_commands()
-    where = {"environment": example.environment, "folder": example.folder, "nursery": example.nursery}
+    where = {"environment": example.there, "folder": example.folder, "nursery": example.nursery}
     async with at_terminal(*BACKSTAY, *first[1:], **where) as terminal:
         asked = await terminal.shows("[d]etach?")
         before = notes(example.folder)
@@ -119,7 +116,7 @@ async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and
 @pytest.mark.thorough
 async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page(example):
     done = await example.run("doctor", "--all", BACKSTAY_NSJAIL="/none")
-    async with chatting(environment=example.environment, folder=example.folder, nursery=example.nursery) as screen:
+    async with chatting(environment=example.there, folder=example.folder, nursery=example.nursery) as screen:
         await screen.waits_for("you>")
         screen.enter("Note buy tea")
         await screen.shows("[d]etach?")
@@ -135,6 +132,74 @@ async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_p
     assert states["price"].split() == ["ok", "price", "known", "for", "scripted"]
     assert "no page is known" not in screen.all
     assert "no live text" not in screen.all
+
+
+@promise("page:dev")
+async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(example):
+    await example.up()
+    await example.says("for 12 hours; another link: backstay web link")
+    link = (await example.says("page  ")).split()[1]
+    name = (await example.run("run", "Note buy bread", "--detach")).out.strip()
+    shown = await open_request(example.run, name)
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=150) as person:
+        inbox = await person.get(link)
+        run = await person.get(f"http://127.0.0.1:{example.page_port}/runs/{name}")
+
+    assert link.startswith(f"http://127.0.0.1:{example.page_port}/link/")
+    assert f"  http://127.0.0.1:{example.page_port}/requests/{name}/r1" in shown.splitlines()
+    assert (inbox.status_code, run.status_code) == (200, 200)
+    assert "May the run" in run.text
+
+
+@promise("clients:one-dev")
+async def test_a_second_dev_with_the_same_home_is_refused_by_the_process_and_place_of_the_first(example, nursery):
+    process = await example.up()
+    flags = ("--port", str(own_port()), "--headless", "--no-page")
+    second = await forked(nursery, "dev", *flags, environment=example.environment, folder=example.folder)
+    assert second.code == 2
+    assert f"(process {process.pid}, Temporal at 127.0.0.1:{example.port})" in second.err
+    # Another home with the same database of Temporal would share it as well.
+    apart = {**example.environment, "BACKSTAY_HOME": str(example.folder / "apart")}
+    flags = (*flags, "--db", str(Path(example.environment["BACKSTAY_HOME"], "temporal.db")))
+    third = await forked(nursery, "dev", *flags, environment=apart, folder=example.folder)
+    assert (third.code, "--db: another `backstay dev`" in third.err) == (2, True)
+
+
+@promise("clients:found-dev")
+async def test_commands_beside_dev_find_its_port_and_obey_an_address_in_the_env_file(example, nursery, tmp_path):
+    await example.up()
+    assert example.port != 7233
+    listed = await forked(nursery, "list", environment=example.environment, folder=example.folder)
+    assert listed.code == 0, listed.err
+    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS=127.0.0.1:{example.port}\n")
+    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path))
+    assert (await forked(nursery, "list", environment=trusting, folder=tmp_path)).code == 0
+    (tmp_path / ".env").write_text("TEMPORAL_ADDRESS=127.0.0.1:9\n")
+    beside = trusting | {"BACKSTAY_HOME": example.environment["BACKSTAY_HOME"]}
+    refused = await forked(nursery, "run", "x", environment=beside, folder=tmp_path)
+    assert (refused.code, "127.0.0.1:9" in refused.err) == (refused.code or -1, True)
+
+
+@promise("clients:cli-dev")
+async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(example):
+    process = await example.up()
+    tools = await example.says("tools       notes: ")
+    _, writer = await asyncio.open_connection("127.0.0.1", example.ui_port)
+    writer.close()
+    done = await example.run("run", "Note buy soap", "--yes")
+    process.send_signal(signal.SIGINT)
+    # What is left must be read, or it could not finish.
+    await asyncio.wait_for(process.communicate(), 150)
+    await nothing_left(example.folder.parent)
+
+    assert f"Temporal    127.0.0.1:{example.port}, namespace default" in example.lines
+    assert re.fullmatch(r"tools       notes: \d+ tools \(.*\)", tools), tools
+    assert f"Web UI      http://127.0.0.1:{example.ui_port}/namespaces/default/workflows" in example.lines
+    elsewhere = f"in terminals of other folders, first run: export TEMPORAL_ADDRESS=127.0.0.1:{example.port}"
+    assert f"elsewhere   {elsewhere}" in example.lines
+    assert (done.code, done.out) == (0, "Noted: Buy soap\n"), done.err
+    assert process.returncode == 0
+    assert (example.folder.parent / "home" / "temporal.db").is_file()
 
 
 @promise("clients:not-believed")
