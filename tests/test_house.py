@@ -339,6 +339,21 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import():
     assert not faults, "\n".join(faults)
 
 
+@promise("docs:house")
+def test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other():
+    page = (HOUSE / "docs/how-it-works.md").read_text(encoding="utf-8")
+    drawing = page.partition("```mermaid\n")[2].partition("```")[0]
+    arrows = re.findall(r"^ +(\w+) --> ([\w &]+)$", drawing, re.MULTILINE)
+    drawn = {name: set(targets.split(" & ")) for name, targets in arrows}
+    roots = {top(room) for room in rooms()}
+    alone = {name: HOUSE / f"{name}.py" for name in ("opening", "worker", "starter")}
+    built = {root: imported_rooms(root) for root in roots}
+    built |= {name: {top(found) for _, found in imports(path)} & {*roots, *alone} for name, path in alone.items()}
+    expected = "\n".join(f"    {name} --> {' & '.join(sorted(built[name]))}" for name in sorted(built) if built[name])
+
+    assert drawn == {name: targets for name, targets in built.items() if targets}, f"draw these arrows:\n{expected}"
+
+
 @promise("layout:imports")
 def test_rooms_that_know_only_nouns_import_no_client_and_no_menu():
     faults = [

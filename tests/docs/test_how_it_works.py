@@ -1,4 +1,4 @@
-"""docs/how-it-works.md: its two drawings are compared with the code."""
+"""docs/how-it-works.md: its two drawings are compared with the code; the arrows of the first in test_house.py."""
 
 import importlib
 import re
@@ -6,13 +6,12 @@ from collections import Counter
 
 from tests.docs.blocks import HOUSE, blocks
 from tests.requirements import promise
-from tests.test_house import imported_rooms, imports, rooms, top
+from tests.test_house import rooms, top
 
 PAGE = "docs/how-it-works.md"
 HOUSE_DRAWING, CALL_DRAWING = (block.text for block in blocks("mermaid") if block.place.startswith(PAGE))
-FILES = {name: HOUSE / f"{name}.py" for name in ("opening", "worker", "starter")}
+FILES = ("opening", "worker", "starter")
 _NODE = re.compile(r'^ +(\w+)\["(.*)"\]$', re.MULTILINE)
-_ARROW = re.compile(r"^ +(\w+) --> ([\w &]+)$", re.MULTILINE)
 _CITED = re.compile(r"\b[a-z]+(?:\.\w+)+")
 
 
@@ -31,17 +30,6 @@ def test_the_drawing_of_the_house_has_every_folder_and_the_rooms_inside_it():
     }
 
     assert drawn == {name: inside - {""} for name, inside in built.items()} | {name: set() for name in FILES}
-
-
-@promise("docs:house")
-def test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other():
-    drawn = {name: set(targets.split(" & ")) for name, targets in _ARROW.findall(HOUSE_DRAWING)}
-    built = {root: imported_rooms(root) for root in roots()}
-    places = roots() | FILES.keys()
-    built |= {name: {top(found) for _, found in imports(path)} & places for name, path in FILES.items()}
-    expected = "\n".join(f"    {name} --> {' & '.join(sorted(built[name]))}" for name in sorted(built) if built[name])
-
-    assert drawn == {name: targets for name, targets in built.items() if targets}, f"draw these arrows:\n{expected}"
 
 
 @promise("docs:call")

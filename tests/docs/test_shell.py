@@ -17,11 +17,12 @@ from tests.requirements import promise
 
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
+APP = build()
 FREE = {"cd", "export", "source", "docker", "pip", "ls", "mkdir", "cp", "rm", "tar", "pg_dump", "pg_restore"}
 
 
 def command_line_accepts(tokens: list[str]) -> None:
-    build().parse_args(tokens, exit_on_error=False, print_error=False)
+    APP.parse_args(tokens, exit_on_error=False, print_error=False)
 
 
 @promise("docs:commands")
@@ -71,7 +72,7 @@ def test_a_flag_that_does_not_exist_is_noticed():
 def test_every_command_is_documented():
     documented = {shlex.split(line)[1] for _, line in LINES if line.startswith("backstay ")}
 
-    assert {name for name in build() if not name.startswith("-")} - documented == set()
+    assert {name for name in APP if not name.startswith("-")} - documented == set()
 
 
 @promise("docs:view-commands")
