@@ -5,11 +5,14 @@ import os
 import shutil
 
 import pytest
+import pytest_asyncio
 
 from backstay.client import Backstay
 from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.requirements import promise
+from tests.serving import served
 from tests.sizes import spread
+from tests.toolbox.servers import office
 
 EXAMPLES = HOUSE / "examples/definitions"
 SEED = {
@@ -198,10 +201,17 @@ async def test_definitions_of_a_folder_that_is_not_trusted_are_not_obeyed(nurser
     assert (await forked(nursery, "definitions", "list", environment=trusted, folder=tmp_path)).out.startswith("it ")
 
 
+@pytest_asyncio.fixture
+async def office_at():
+    """Serve the office once: each command would start one of its own, which takes a second."""
+    async with served(office.server.streamable_http_app()) as address:
+        yield address
+
+
 @promise("plans:prompts")
-async def test_prompts_of_servers_are_listed_and_run_by_their_names(opened, nursery, tmp_path):
-    office = {"command": "python", "args": [str(HOUSE / "tests/toolbox/servers/office.py"), "stdio"]}
-    (tmp_path / "toolbox.json").write_text(json.dumps({"mcpServers": {"office": office}}), encoding="utf-8")
+async def test_prompts_of_servers_are_listed_and_run_by_their_names(opened, nursery, tmp_path, office_at):
+    toolbox = {"mcpServers": {"office": {"url": f"{office_at}/mcp"}}}
+    (tmp_path / "toolbox.json").write_text(json.dumps(toolbox), encoding="utf-8")
     environment = environment_of(opened, BACKSTAY_TOOLBOX=str(tmp_path / "toolbox.json"))
 
     async def run(*arguments):

@@ -6,6 +6,7 @@ import re
 import signal
 import sqlite3
 import sys
+import uuid
 from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
@@ -164,54 +165,54 @@ def assert_taken_back(folder, shown, recalled):
     assert recalled.count("sent 1, recalled 1") == count
 
 
-class Waiting:
-    """A demo whose model does not answer, so that it stays at its beginning; `lines` is what it said up to there."""
-
-    def __init__(self, folder, process, lines):
-        self.folder, self.process, self.lines = folder, process, lines
-
-
 @pytest_asyncio.fixture(scope="module")
-async def waiting(tmp_path_factory):
-    folder, lines = tmp_path_factory.mktemp("waiting"), []
-    async with demo(folder, OPENAI_BASE_URL="http://127.0.0.1:9/v1") as process:
+async def waiting(nursery, tmp_path_factory):
+    """A demo whose model does not answer, so that it stays at its beginning; yields its folder and its process."""
+    folder = tmp_path_factory.mktemp("waiting")
+    child = await forked_demo(nursery, folder, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    try:
         async with asyncio.timeout(150):
-            while not lines or "watch it" not in lines[-1]:
-                lines.append((await process.stderr.readline()).decode())
-                assert lines[-1]
-        yield Waiting(folder, process, lines)
+            while "watch it" not in child.said():
+                assert not child.died.done(), child.said()
+                await asyncio.sleep(0.05)
+        yield folder, child
+    finally:
+        await child.end()
+        await nothing_left(folder)
+
+
+async def forked_demo(nursery, folder, **more):
+    """Start the demo without a terminal, as a fork of what has imported its parts already."""
+    arguments = ("--home", str(share_images(folder / "demo")))
+    log = folder / f"{uuid.uuid4().hex}.log"
+    return await nursery.raised("examples.demo", *arguments, environment=bare(**more), folder=HOUSE, log=log)
 
 
 @promise("demo:real-model")
 @pytest.mark.soak
 def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(waiting):
-    assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in waiting.lines)
-    assert not any("SCRIPTED" in line for line in waiting.lines)
-    assert [file.name for file in (waiting.folder / "demo" / "logs").glob("model*")] == []
+    folder, child = waiting
+    assert "from OPENAI_API_KEY and OPENAI_BASE_URL" in child.said()
+    assert "SCRIPTED" not in child.said()
+    assert [file.name for file in (folder / "demo" / "logs").glob("model*")] == []
 
 
 @promise("demo:alone")
-async def test_two_demos_do_not_share_a_folder(waiting):
-    second = await asyncio.create_subprocess_exec(
-        *(*DEMO, "--home", str(waiting.folder / "demo")),
-        cwd=HOUSE,
-        env=bare(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, err = await asyncio.wait_for(second.communicate(), 150)
+async def test_two_demos_do_not_share_a_folder(waiting, nursery):
+    folder, first = waiting
+    second = await forked_demo(nursery, folder)
 
-    assert second.returncode == 2
-    assert "another demo uses" in err.decode()
-    assert waiting.process.returncode is None
+    assert await second.ended(150) == 2
+    assert "another demo uses" in second.said()
+    assert not first.died.done()
 
 
 @promise("demo:ctrl-c")
 async def test_ctrl_c_ends_the_demo_and_leaves_no_process(waiting):
-    os.kill(waiting.process.pid, signal.SIGINT)
-    code = await asyncio.wait_for(waiting.process.wait(), 150)
-    await nothing_left(waiting.folder)
+    folder, child = waiting
+    child.kill(signal.SIGINT)
+    code = await asyncio.wait_for(asyncio.shield(child.died), 150)
+    await nothing_left(folder)
 
     assert code == 130
 

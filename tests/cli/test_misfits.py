@@ -17,8 +17,10 @@ import opening
 from backstay.client.workers import pollers
 from backstay.settings import Settings
 from backstay.testing import Reply, ScriptedModel
+from examples.mailbox.faults import Faults
 from store.opening import open_store
 from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
 from tests.requirements import promise
 from tests.sizes import spread
@@ -55,11 +57,11 @@ async def site(temporal, nursery, tmp_path_factory):
     folder = tmp_path_factory.mktemp("misfits")
     (folder / "policy.yaml").write_text(POLICY)
     scripts = Scripts()
-    async with ScriptedModel(scripts) as model:
+    async with ScriptedModel(scripts) as model, open_mailbox(folder / "mailbox.db", Faults()) as address:
         environment = plain_environment() | {
             "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
             "BACKSTAY_HOME": str(share_images(folder / "home")),
-            "BACKSTAY_TOOLBOX": str(toolbox_of(folder, folder / "mailbox.db")),
+            "BACKSTAY_TOOLBOX": str(toolbox_of(folder, folder / "mailbox.db", address=address)),
             "BACKSTAY_POLICY": str(folder / "policy.yaml"),
             "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
             "BACKSTAY_ENCRYPTION_KEYS": KEY,

@@ -10,9 +10,12 @@ from pathlib import Path
 
 from backstay.client.roles import polls_here
 from backstay.testing import Reply
+from examples.mailbox.faults import Faults
 from tests.cli.commands import HOUSE, bare, environment_of, forked
-from tests.cli.test_dev import descendants_of, nothing_left, said
+from tests.cli.test_dev import descendants_of, nothing_left
 from tests.engine import share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
+from tests.nursery.nursery import OPERATORS_WORKER
 from tests.requirements import promise
 
 SECRETS = {
@@ -25,24 +28,23 @@ FOREIGN = ("aiosqlite", "alembic", "mcp", "openai", "sqlalchemy", "toolbox.manif
 
 
 @asynccontextmanager
-async def worker_of_all_roles(folder, temporal):
-    environment = bare(
-        TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
-        BACKSTAY_HOME=str(share_images(folder / "home")),
-        BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
-        BACKSTAY_TASK_QUEUE=f"queue-of-{folder.name}",
-        **SECRETS,
-    )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HOUSE / "worker.py"), env=environment, cwd=folder, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await asyncio.wait_for(process.wait(), 150)
-        await nothing_left(folder)
+async def worker_of_all_roles(folder, temporal, nursery):
+    async with open_mailbox(folder / "mailbox.db", Faults()) as address:
+        environment = bare(
+            TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
+            BACKSTAY_HOME=str(share_images(folder / "home")),
+            BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db", address=address)),
+            BACKSTAY_TASK_QUEUE=f"queue-of-{folder.name}",
+            **SECRETS,
+        )
+        log = folder / "worker.log"
+        child = await nursery.raised(OPERATORS_WORKER, environment=environment, log=log, folder=folder)
+        try:
+            yield child
+        finally:
+            child.kill(signal.SIGTERM)
+            await asyncio.wait_for(asyncio.shield(child.died), 150)
+            await nothing_left(folder)
 
 
 def sandbox_role_of(folder):
@@ -55,9 +57,12 @@ def sandbox_role_of(folder):
 
 
 @promise("sandbox:role")
-async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_often_it_dies(temporal, tmp_path):
-    async with worker_of_all_roles(tmp_path, temporal) as process:
-        (*_, ready) = await said(process, "backstay worker ready:")
+async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_often_it_dies(
+    temporal, nursery, tmp_path
+):
+    async with worker_of_all_roles(tmp_path, temporal, nursery) as child:
+        await child.ready()
+        (ready,) = [line for line in child.said().splitlines() if "backstay worker ready:" in line]
         first, told = sandbox_role_of(tmp_path)
         for _ in range(2):
             # The second one dies before it is ready.
@@ -66,7 +71,10 @@ async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_o
             async with asyncio.timeout(150):
                 while sandbox_role_of(tmp_path)[0] in (killed, None):
                     await asyncio.sleep(0.05)
-        lines = await said(process, "sandbox.back")
+        async with asyncio.timeout(150):
+            while "sandbox.back" not in child.said():
+                await asyncio.sleep(0.05)
+        lines = child.said().splitlines()
 
     assert sandbox_role_of(tmp_path)[0] is None
     assert [line.count("sandbox.lost") for line in lines if "sandbox." in line] == [1, 1, 0]
@@ -128,11 +136,15 @@ async def test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secr
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,
     )
+    place = Path(f"/proc/{process.pid}")
     try:
-        await said(process, "backstay worker ready:")
-        told = await asyncio.to_thread(Path(f"/proc/{process.pid}/environ").read_text)
+        # As soon as it is the worker, and before that has imported anything.
+        async with asyncio.timeout(150):
+            while b"worker.py" not in await asyncio.to_thread((place / "cmdline").read_bytes):
+                await asyncio.sleep(0.01)
+        told = await asyncio.to_thread((place / "environ").read_text)
     finally:
-        process.terminate()
+        process.kill()
         await asyncio.wait_for(process.wait(), 150)
 
     assert "BACKSTAY_SECRET_FILES=" in told

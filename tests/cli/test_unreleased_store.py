@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+import pytest_asyncio
 
 from store.opening import open_store
 from tests.cli.commands import bare, forked
@@ -28,13 +29,19 @@ WAYS = {
 }
 
 
-@promise("store:unreleased")
-@pytest.mark.parametrize("way", spread(list(WAYS), 4))
-async def test_a_store_of_before_the_first_release_is_refused_at_every_way_in(temporal, nursery, tmp_path, way):
-    home = share_images(tmp_path / "home")
+@pytest_asyncio.fixture(scope="module")
+async def old(tmp_path_factory):
+    """A home with such a store and what that holds; every way in must leave it as it is."""
+    home = share_images(tmp_path_factory.mktemp("old") / "home")
     async with open_store(database_url=None, home=home):
         pass
-    left = unreleased(home / "backstay.db")
+    return home, unreleased(home / "backstay.db")
+
+
+@promise("store:unreleased")
+@pytest.mark.parametrize("way", spread(list(WAYS), 4))
+async def test_a_store_of_before_the_first_release_is_refused_at_every_way_in(temporal, nursery, old, tmp_path, way):
+    home, left = old
     environment = bare(
         TEMPORAL_ADDRESS=temporal.service_client.config.target_host,
         BACKSTAY_HOME=str(home),

@@ -9,25 +9,34 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from temporalio.client import Client
 from temporalio.service import TLSConfig
 
 from backstay import BackstayPlugin
 from backstay.client.plugin import place_of
 from backstay.errors import SettingsInvalid
+from examples.mailbox.faults import Faults
 from examples.orders.orders import Order, own_worker
 from tests.cli.commands import bare
 from tests.engine import Mailbox, share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 
 
-def plugin_at(folder, queue, **more):
+@pytest_asyncio.fixture
+async def mail_at(tmp_path):
+    async with open_mailbox(tmp_path / "mailbox.db", Faults()) as address:
+        yield address
+
+
+def plugin_at(folder, queue, mail_at, **more):
     (folder / "policy.yaml").write_text(POLICY)
     variables = {
         "BACKSTAY_HOME": str(share_images(folder / "home")),
-        "BACKSTAY_TOOLBOX": str(toolbox_of(folder, folder / "mailbox.db")),
+        "BACKSTAY_TOOLBOX": str(toolbox_of(folder, folder / "mailbox.db", address=mail_at)),
         "BACKSTAY_POLICY": str(folder / "policy.yaml"),
         "BACKSTAY_TRUSTED": str(folder),
         "BACKSTAY_TASK_QUEUE": queue,
@@ -55,13 +64,13 @@ def engines(folder):
 
 @promise("clients:plugin")
 async def test_a_services_own_worker_serves_runs_too_and_starts_the_engine_again_when_it_dies(
-    temporal, tmp_path, caplog
+    temporal, mail_at, tmp_path, caplog
 ):
     queue, own = f"runs-{uuid.uuid4()}", f"orders-{uuid.uuid4()}"
     caplog.set_level(logging.INFO, "backstay.worker")
     # As a service connects that knows nothing of backstay: with Temporal's usual converter.
     address = temporal.service_client.config.target_host
-    client = await Client.connect(address, plugins=[plugin_at(tmp_path, queue)])
+    client = await Client.connect(address, plugins=[plugin_at(tmp_path, queue, mail_at)])
 
     async def outcome(order):
         result = await client.execute_workflow(Order.run, args=[order, queue], id=order, task_queue=own)
@@ -83,10 +92,10 @@ async def test_a_services_own_worker_serves_runs_too_and_starts_the_engine_again
 
 @promise("clients:plugin-refused")
 async def test_an_engine_that_cannot_start_or_has_the_queue_of_the_worker_ends_the_worker_with_the_reason(
-    temporal, tmp_path
+    temporal, mail_at, tmp_path
 ):
     async def run(queue, **more):
-        given = plugin_at(tmp_path, "runs-of-plugin", **more)
+        given = plugin_at(tmp_path, "runs-of-plugin", mail_at, **more)
         async with asyncio.timeout(150):
             client = await Client.connect(temporal.service_client.config.target_host, plugins=[given])
             await own_worker(client, queue).run()

@@ -22,9 +22,11 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from backstay.testing import Reply, ScriptedModel
+from examples.mailbox.faults import Faults
 from tests.crash.temporal_server import client_of, server
 from tests.docs.blocks import HOUSE
 from tests.engine import PRICES, Mailbox, Scripts, ended, pending, share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
 from tests.nursery.typed import forked_in_shells
 from tests.ports import own_port
@@ -154,14 +156,14 @@ async def place(temporal, nursery, typed, tmp_path):
     scripts = Scripts()
     share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("default: {read_only: allow, write_safe: allow, restricted_write: allow}\n")
-    async with ScriptedModel(scripts) as model:
+    async with ScriptedModel(scripts) as model, open_mailbox(tmp_path / "mailbox.db", Faults()) as address:
         environment = plain_environment() | {
             "PATH": f"{typed}:{Path(sys.executable).parent}:{POSTGRES}:{os.environ['PATH']}",
             "PYTHONPATH": str(HOUSE),
             "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
             "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
             "BACKSTAY_TRUSTED": str(tmp_path),
-            "BACKSTAY_TOOLBOX": str(toolbox_of(tmp_path, tmp_path / "mailbox.db")),
+            "BACKSTAY_TOOLBOX": str(toolbox_of(tmp_path, tmp_path / "mailbox.db", address=address)),
             "BACKSTAY_ENCRYPTION_KEYS": OLD,
             "BACKSTAY_MODEL": "scripted",
             "BACKSTAY_PRICES": str(PRICES).replace("'", '"'),

@@ -26,11 +26,11 @@ IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 @promise("docs:docs")
 @pytest.mark.parametrize("block", spread(PROGRAMS, 3), ids=lambda block: block.place)
-async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, block):
+async def test_a_program_in_the_documents_runs_to_its_end(documented, nursery, tmp_path, block):
     program = tmp_path / "program.py"
     program.write_text(block.text, encoding="utf-8")
 
-    code, said, complained = await documented.run(sys.executable, str(program), folder=tmp_path)
+    code, said, complained = await documented.forked(nursery, program, folder=tmp_path)
 
     assert "Traceback" not in complained, complained
     # A program that exits right after Temporal's own client has answered may die as Python ends, perhaps silently.
@@ -73,9 +73,9 @@ async def test_the_first_example_does_what_the_readme_promises(documented, tmp_p
 
 
 @promise("clients:starter")
-async def test_the_smallest_client_runs_and_prints_the_summary(documented):
+async def test_the_smallest_client_runs_and_prints_the_summary(documented, nursery, tmp_path):
     backstay = Backstay(documented.engine.client)
-    starting = asyncio.create_task(documented.run(sys.executable, "starter.py", TASK, folder=HOUSE))
+    starting = asyncio.create_task(documented.forked(nursery, HOUSE / "starter.py", TASK, folder=tmp_path))
     # Tests share the server, and a run that another test left without a worker would not answer.
     here = f"ExecutionStatus='Running' AND TaskQueue='{documented.engine.settings.task_queue}'"
     known = set()
