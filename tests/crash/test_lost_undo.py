@@ -74,7 +74,8 @@ async def test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is
     assert (states, recalls) == (["compensated", "parked", "compensated"], len(MAILS) - 1)
 
 
-@promise("undo:lost-no-check")
+@promise("undo:lost-not-found")
+@pytest.mark.thorough
 @together
 async def test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again(temporal, nursery, tmp_path):
     states, recalls, checks = await undone_after(ANSWERED, temporal, nursery, tmp_path)

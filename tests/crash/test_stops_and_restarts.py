@@ -74,6 +74,7 @@ async def test_a_worker_stopped_after_its_send_and_continued_much_later_adds_not
 
 
 @promise("effects:late-person")
+@pytest.mark.thorough
 @together
 async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(temporal, nursery, tmp_path):
     """The late answer of the first worker comes while the second asks; the word that is recorded first stands."""

@@ -9,7 +9,7 @@ from tests.crash.tree import LARGE, SMALL, killed_at, names_in, open_tree
 from tests.requirements import promise
 from tests.sizes import spread
 
-SAMPLED = 2
+SAMPLED = 1
 
 
 @promise("subruns:killed")
