@@ -9,6 +9,7 @@ import pytest
 from cyclopts import App
 
 from gateways.terminal.app import TABLE
+from store.opening import open_store
 from tests.cli.commands import bare, command, environment_of
 from tests.requirements import promise
 
@@ -106,14 +107,16 @@ async def test_a_list_loads_nothing_of_what_a_run_is_made_of(opened, tmp_path):
 
 OPENED = """
 import asyncio, sys
+from pathlib import Path
 from opening import open_endpoints, open_store, open_toolbox
 from backstay.settings import Settings
 
 async def main():
-    settings = Settings.load(None)
-    async with open_store(settings), open_toolbox(settings), open_endpoints(settings) as endpoints:
-        assert endpoints.names == [settings.model]
-        print(*sys.modules)
+    for home in ("used", "new"):
+        settings = Settings.load(None, home=Path(home))
+        async with open_store(settings), open_toolbox(settings), open_endpoints(settings) as endpoints:
+            assert endpoints.names == [settings.model]
+            print("loaded", *sys.modules)
 
 asyncio.run(main())
 """
@@ -121,17 +124,17 @@ asyncio.run(main())
 
 @promise("store:light")
 async def test_what_a_worker_opens_loads_no_library_that_it_has_not_used_yet(tmp_path):
-    loaded = []
-    for _ in ("a new store", "the same store"):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", OPENED), env=bare(), cwd=tmp_path, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await asyncio.wait_for(process.communicate(), 150)
-        loaded.append(set(out.decode().split()))
+    async with open_store(database_url=None, home=tmp_path / "used"):
+        pass
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", OPENED), env=bare(), cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 150)
 
-    first, second = loaded
-    assert "alembic" in first
-    assert {"sqlalchemy", "toolbox.toolbox"} <= second
+    # The opened store says so in lines of its own.
+    used, new = [set(line.split()) for line in out.decode().splitlines() if line.startswith("loaded ")]
+    assert "alembic" in new
+    assert {"sqlalchemy", "toolbox.toolbox"} <= used
     unused = {"mako", "mcp", "openai", "sqlalchemy.orm", "temporalio.worker", "toolbox.manifest"}
-    assert "activities.endpoints.endpoints" in second
-    assert not second & {"alembic", *unused}
+    assert "activities.endpoints.endpoints" in used
+    assert not used & {"alembic", *unused}

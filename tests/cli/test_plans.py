@@ -170,12 +170,13 @@ async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_a
     (request,) = await pending(handle)
     await decided(opened, handle, request, verdict="reject", comment="one is enough")
     (request,) = await pending(handle)
-    await decided(opened, handle, request)
-    await ended(handle)
+    # While the run waits its worker has it in memory; afterwards each question has it replayed.
     person = (await command("plan", "diff", handle.id, "p2")).out
     model = json.loads((await command("plan", "diff", handle.id, "--output", "json")).out)
     none = await command("plan", "diff", handle.id, "p1", code=2)
     unknown = await command("plan", "show", handle.id, "p7", code=2)
+    await decided(opened, handle, request)
+    await ended(handle)
     await command("undo", handle.id, "--yes")
     story = json.loads((await command("plan", "export", handle.id)).out)
     file = tmp_path / "plans.md"

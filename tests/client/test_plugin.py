@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import uuid
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,33 @@ from tests.requirements import promise
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 
 
-@pytest_asyncio.fixture
-async def mail_at(tmp_path):
-    async with open_mailbox(tmp_path / "mailbox.db", Faults()) as address:
-        yield address
+class Shop:
+    """A service whose worker serves runs, too, until `closes`."""
+
+    def __init__(self, folder, mail_at, address):
+        self.folder, self.mail_at, self.address = folder, mail_at, address
+        self.runs, self.own = f"runs-{uuid.uuid4()}", f"orders-{uuid.uuid4()}"
+        self.stack = AsyncExitStack()
+
+    async def opens(self):
+        # As a service connects that knows nothing of backstay: with Temporal's usual converter.
+        given = plugin_at(self.folder, self.runs, self.mail_at)
+        self.client = await Client.connect(self.address, plugins=[given])
+        for queue in (self.own, f"{self.own}-other"):
+            await self.stack.enter_async_context(own_worker(self.client, queue))
+
+    async def closes(self):
+        await self.stack.aclose()
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shop(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    async with open_mailbox(folder / "mailbox.db", Faults()) as address:
+        shop = Shop(folder, address, temporal.service_client.config.target_host)
+        await shop.opens()
+        yield shop
+        await shop.closes()
 
 
 def plugin_at(folder, queue, mail_at, **more):
@@ -62,49 +85,56 @@ def engines(folder):
     return found
 
 
+async def run(shop, queue, **more):
+    """Have a service run one worker until that ends."""
+    given = plugin_at(shop.folder, "runs-of-plugin", shop.mail_at, **more)
+    async with asyncio.timeout(150):
+        client = await Client.connect(shop.address, plugins=[given])
+        await own_worker(client, queue).run()
+
+
+@promise("clients:plugin-refused")
+async def test_an_engine_that_cannot_start_or_has_the_queue_of_the_worker_ends_the_worker_with_the_reason(shop):
+    before = engines(shop.folder)
+    with pytest.raises(SettingsInvalid, match="BACKSTAY_HOMME"):
+        await run(shop, "own-queue", BACKSTAY_HOMME="x")
+    with pytest.raises(SettingsInvalid, match=f"task_queue: '{shop.runs}' is the queue of runs; give your worker"):
+        async with asyncio.timeout(150):
+            await own_worker(shop.client, shop.runs).run()
+    # The other workers of the service need theirs.
+    assert engines(shop.folder) == before != []
+
+
 @promise("clients:plugin")
-async def test_a_services_own_worker_serves_runs_too_and_starts_the_engine_again_when_it_dies(
-    temporal, mail_at, tmp_path, caplog
-):
-    queue, own = f"runs-{uuid.uuid4()}", f"orders-{uuid.uuid4()}"
+async def test_a_services_own_worker_serves_runs_too_and_starts_the_engine_again_when_it_dies(shop, caplog):
     caplog.set_level(logging.INFO, "backstay.worker")
-    # As a service connects that knows nothing of backstay: with Temporal's usual converter.
-    address = temporal.service_client.config.target_host
-    client = await Client.connect(address, plugins=[plugin_at(tmp_path, queue, mail_at)])
 
     async def outcome(order):
-        result = await client.execute_workflow(Order.run, args=[order, queue], id=order, task_queue=own)
-        return result["outcome"]
+        given = {"args": [order, shop.runs], "id": order, "task_queue": shop.own}
+        return (await shop.client.execute_workflow(Order.run, **given))["outcome"]
 
-    async with own_worker(client, own), own_worker(client, f"{own}-other"):
-        assert await outcome(f"first-{own}") == "completed"
-        (engine,) = engines(tmp_path)
-        os.kill(engine, signal.SIGKILL)
-        assert await outcome(f"second-{own}") == "completed"
-        assert engines(tmp_path) != [engine]
+    assert await outcome(f"first-{shop.own}") == "completed"
+    (engine,) = engines(shop.folder)
+    os.kill(engine, signal.SIGKILL)
+    assert await outcome(f"second-{shop.own}") == "completed"
+    assert engines(shop.folder) != [engine]
+    await shop.closes()
 
-    assert engines(tmp_path) == []
-    assert Mailbox(tmp_path / "mailbox.db").sent() == [f"first-{own}@example.com", f"second-{own}@example.com"]
+    assert engines(shop.folder) == []
+    sent = [f"{each}-{shop.own}@example.com" for each in ("first", "second")]
+    assert Mailbox(shop.folder / "mailbox.db").sent() == sent
     said = [record.getMessage() for record in caplog.records if record.name == "backstay.worker"]
     assert any(line.startswith("backstay worker ready:") for line in said)
     assert any(line.startswith("the engine was lost:") for line in said)
 
 
 @promise("clients:plugin-refused")
-async def test_an_engine_that_cannot_start_or_has_the_queue_of_the_worker_ends_the_worker_with_the_reason(
-    temporal, mail_at, tmp_path
-):
-    async def run(queue, **more):
-        given = plugin_at(tmp_path, "runs-of-plugin", mail_at, **more)
-        async with asyncio.timeout(150):
-            client = await Client.connect(temporal.service_client.config.target_host, plugins=[given])
-            await own_worker(client, queue).run()
-
-    with pytest.raises(SettingsInvalid, match="BACKSTAY_HOMME"):
-        await run("own-queue", BACKSTAY_HOMME="x")
+@pytest.mark.thorough
+async def test_the_engine_of_a_worker_that_is_refused_ends_with_it(shop):
+    await shop.closes()
     with pytest.raises(SettingsInvalid, match="task_queue: 'runs-of-plugin' is the queue of runs; give your worker"):
-        await run("runs-of-plugin")
-    assert engines(tmp_path) == []
+        await run(shop, "runs-of-plugin")
+    assert engines(shop.folder) == []
 
 
 @promise("clients:plugin-place")
