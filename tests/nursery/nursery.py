@@ -81,10 +81,12 @@ class Nursery:
         out: Path | None = None,
         folder: Path = ROOT,
         terminal: str = "",
+        given: Path | None = None,
     ) -> Child:
         """Start a program, a module or the path of a script, as `python` would start it.
 
-        `terminal`: the path of one that is to be its own, and from which it reads.
+        `terminal`: the path of one that is to be its own, and from which it reads. `given`: what it reads else, if
+        anything.
 
         It ends as soon as the program does: threads are not waited for, as `backstay` itself does not either.
         """
@@ -100,6 +102,7 @@ class Nursery:
             "out": str(child.out),
             "err": str(log),
             "terminal": terminal or None,
+            "in": None if given is None else str(given),
         }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(order).encode() + b"\n")

@@ -1,8 +1,8 @@
 """Raise worker processes and commands quickly: everything is imported once, and each is a fork of this process.
 
-Reads one JSON object a line, {"id", "program", "arguments", "environment", "folder", "out", "err", "terminal"}; writes
-{"id", "pid"} when the process was born and {"id", "status"} when it ended. At the end of the input every child is
-killed.
+Reads one JSON object a line, {"id", "program", "arguments", "environment", "folder", "out", "err", "terminal", "in"};
+writes {"id", "pid"} when the process was born and {"id", "status"} when it ended. At the end of the input every child
+is killed.
 """
 
 import asyncio
@@ -144,7 +144,7 @@ def become(order: dict[str, Any]) -> None:
     terminal = order["terminal"]
     # The first terminal that the leader of a new session opens is its own, and Ctrl-C reaches it.
     os.setsid() if terminal else os.setpgid(0, 0)
-    streams = [os.open(terminal or os.devnull, os.O_RDONLY)]
+    streams = [os.open(terminal or order["in"] or os.devnull, os.O_RDONLY)]
     streams += [os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("out", "err")]
     for target, source in enumerate(streams):
         os.dup2(source, target)

@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.engine import share_images
+from tests.nursery.piped import LONGEST_LINE, piped
 
 HOUSE = Path(__file__).resolve().parents[2]
 ENTRY = HOUSE / "gateways/plugins_stdio.py"
 PLUGINS = Path(__file__).parent / "plugins"
 ENDED = {"success", "error", "timeout"}
+HELP = "plugins-help.json"
+KEPT = {}
+"""What daemons have kept of the help of plugins, by what stands in the toolbox.json."""
 
 
 def lay_out(folder, *names, **providers):
@@ -75,29 +79,60 @@ class Client:
 
 
 @asynccontextmanager
-async def daemon(folder, *flags, entry=ENTRY, cwd=None, **variables):
-    """Start a daemon that knows the folder by BACKSTAY_TOOLBOX, wait until it is ready, and end it at the end."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSTAY_", "TEMPORAL_"))}
-    known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
-    known |= {"XDG_STATE_HOME": str(folder / "state")}
-    known = {name: value for name, value in (known | variables).items() if value is not None}
-    share_images(Path(known.get("BACKSTAY_HOME", folder / ".backstay")))
+async def cold(folder, *flags, entry=ENTRY, cwd=None, **variables):
+    """Start a daemon as its users do, and wait until it is ready; at the end it is killed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(entry),
         *flags,
         cwd=cwd or folder,
-        env=known,
+        env=environment_of(folder, variables),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=(folder / "stderr").open("ab"),
-        limit=8 * 1024 * 1024,
+        limit=LONGEST_LINE,
     )
-    client = Client(process)
     try:
-        assert await client.line() == {"status": "ready"}
-        yield client
+        yield await ready(process)
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+@asynccontextmanager
+async def daemon(nursery, folder, *flags, entry=ENTRY, cwd=None, **variables):
+    """Start a daemon as a fork of what has imported it, which finds what others have kept of the help of its plugins.
+
+    To load the engine, and once more to ask the plugins, costs two seconds.
+    """
+    environment, toolbox = environment_of(folder, variables), folder / "toolbox.json"
+    known, configuration = home_of(folder, environment) / HELP, toolbox.read_bytes() if toolbox.exists() else b""
+    if configuration in KEPT and not known.exists():
+        known.write_bytes(KEPT[configuration])
+    given = {"environment": environment, "folder": cwd or folder, "log": folder / "stderr"}
+    async with piped(nursery, str(entry), *flags, **given) as process:
+        client = await ready(process)
+        # What it holds of plugins that are not there, the next one drops.
+        KEPT[configuration] = max(KEPT.get(configuration, b""), known.read_bytes(), key=len)
+        yield client
+
+
+def home_of(folder, environment):
+    return Path(environment.get("BACKSTAY_HOME", folder / ".backstay"))
+
+
+def environment_of(folder, variables):
+    """Return the environment of a daemon that knows the folder by BACKSTAY_TOOLBOX."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSTAY_", "TEMPORAL_"))}
+    known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
+    known |= {"XDG_STATE_HOME": str(folder / "state")}
+    known = {name: value for name, value in (known | variables).items() if value is not None}
+    share_images(home_of(folder, known))
+    return known
+
+
+async def ready(process):
+    client = Client(process)
+    assert await client.line() == {"status": "ready"}
+    return client

@@ -38,6 +38,7 @@ class Site:
             "BACKSTAY_HOME": str(self.folder / "home"),
             "BACKSTAY_TOOLBOX": str(self.folder / "toolbox.json"),
             "BACKSTAY_TRUSTED": str(self.folder),
+            "RAN": str(self.folder / "ran"),
             "BACKSTAY_SETTLE_AFTER_SECONDS": str(self.settle_s),
             **({"BACKSTAY_METRICS_ADDRESS": self.metrics} if self.metrics else {}),
         }
@@ -57,7 +58,7 @@ class Site:
 
     @asynccontextmanager
     async def daemon(self, *flags, **more):
-        async with daemon(self.folder, *flags, **(self.variables | more)) as client:
+        async with daemon(self.nursery, self.folder, *flags, **(self.variables | more)) as client:
             yield client
 
     @asynccontextmanager
@@ -71,7 +72,7 @@ def site_of(folder, client, nursery, *names, grant=True, **providers):
     lay_out(folder, *names)
     for name in names:
         entry = providers.setdefault(name, {})
-        entry.setdefault("env", {"RAN": str(folder / "ran")})
+        entry.setdefault("env", {"RAN": "${RAN}"})
         if grant:
             entry["jobs"] = grant_of(folder / "plugins" / name)
     written = {"plugins": "plugins/", "providers": providers}

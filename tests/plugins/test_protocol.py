@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.client import ENTRY, HOUSE, PLUGINS, daemon, lay_out
+from tests.plugins.client import ENTRY, HOUSE, PLUGINS, cold, daemon, lay_out
 from tests.requirements import promise
 
 CLICK = {"button-text": "Pay", "row": "3"}
 
 
 @promise("plugins:protocol")
-async def test_a_job_is_queued_then_started_then_ended(tmp_path):
+async def test_a_job_is_queued_then_started_then_ended(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "click-button", CLICK)
         await client.until("a")
     assert client.lines == [
@@ -33,9 +33,9 @@ async def test_a_job_is_queued_then_started_then_ended(tmp_path):
 
 
 @promise("plugins:commands")
-async def test_help_reload_help_and_health_answer_at_once(tmp_path):
+async def test_help_reload_help_and_health_answer_at_once(tmp_path, nursery):
     lay_out(tmp_path, "demo", "other")
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         client.ask("h", "help")
         client.ask("r", "reload-help")
         client.ask(7, "health")
@@ -75,9 +75,9 @@ NO_REQUESTS = [
 
 @promise("plugins:errors")
 @pytest.mark.thorough
-async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path):
+async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         for number, line in enumerate(NO_REQUESTS):
             client.write(line)
             client.ask(number, "health")
@@ -89,9 +89,9 @@ async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path):
 
 
 @promise("plugins:errors")
-async def test_a_line_without_end_is_bad_json_once_and_what_follows_is_read(tmp_path):
+async def test_a_line_without_end_is_bad_json_once_and_what_follows_is_read(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         client.write("x" * 5_000_000)
         client.ask("h", "health")
         await client.until("h")
@@ -99,9 +99,9 @@ async def test_a_line_without_end_is_bad_json_once_and_what_follows_is_read(tmp_
 
 
 @promise("plugins:errors")
-async def test_unknown_commands_plugins_and_actions_are_not_found(tmp_path):
+async def test_unknown_commands_plugins_and_actions_are_not_found(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.ask("a", "explode")
         client.ask("b", "run")
         client.run("c", "nobody", "click-button")
@@ -114,9 +114,9 @@ async def test_unknown_commands_plugins_and_actions_are_not_found(tmp_path):
 
 
 @promise("plugins:errors")
-async def test_a_failure_tells_the_error_of_its_json_or_else_stderr_without_secrets(tmp_path):
+async def test_a_failure_tells_the_error_of_its_json_or_else_stderr_without_secrets(tmp_path, nursery):
     lay_out(tmp_path, "demo", demo={"env": {"BOT_KEY": "${BOT_KEY}"}})
-    async with daemon(tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
+    async with daemon(nursery, tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
         client.run("a", "demo", "fail")
         client.run("b", "demo", "fail", {"how": "stderr"})
         assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "no such bot"}}
@@ -128,9 +128,9 @@ async def test_a_failure_tells_the_error_of_its_json_or_else_stderr_without_secr
 
 @promise("plugins:errors")
 @pytest.mark.thorough
-async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_runs(tmp_path):
+async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_runs(tmp_path, nursery):
     lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "click-button", {})
         client.run("b", "demo", "click-button", {"button-text": "x", "colour": 1})
         client.run("c", "demo", "click-button", [1])
@@ -145,17 +145,17 @@ async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_ru
 
 @promise("plugins:errors")
 @pytest.mark.thorough
-async def test_an_error_that_is_no_text_is_told_as_json(tmp_path):
+async def test_an_error_that_is_no_text_is_told_as_json(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "fail", {"how": "object"})
         assert json.loads((await client.until("a"))["payload"]["error"]) == {"code": 7, "retry": True}
 
 
 @promise("plugins:timeouts")
-async def test_a_timeout_that_is_no_usable_number_is_refused_and_the_daemon_goes_on(tmp_path):
+async def test_a_timeout_that_is_no_usable_number_is_refused_and_the_daemon_goes_on(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         for timeout in (10**400, -(10**400), 0, 601, True, [1]):
             client.run("a", "demo", "click-button", CLICK, timeout=timeout)
             assert "timeout" in (await client.until("a"))["payload"]["error"]
@@ -165,9 +165,9 @@ async def test_a_timeout_that_is_no_usable_number_is_refused_and_the_daemon_goes
 
 
 @promise("plugins:timeouts")
-async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tmp_path):
+async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "wait", {"path": str(tmp_path / "never")}, timeout=0.5)
         client.run("b", "demo", "say", {"text": "next"})
         assert await client.until("a") == {"id": "a", "status": "timeout", "payload": {"error": "timeout"}}
@@ -176,12 +176,12 @@ async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tm
 
 
 @promise("plugins:raw")
-async def test_output_is_json_or_else_the_text_also_where_it_is_empty_or_beyond_json(tmp_path):
+async def test_output_is_json_or_else_the_text_also_where_it_is_empty_or_beyond_json(tmp_path, nursery):
     lay_out(tmp_path, "demo")
     printed = {"{}": {}, "[]": [], '""': "", "false": False, "NaN": "NaN", "-Infinity": "-Infinity", "1e999": "1e999"}
     printed |= {'"\\ud800"': "?", '{"a": 1}{"b": 2}': '{"a": 1}{"b": 2}'}
     printed |= {"Done, thanks": "Done, thanks", '{"a": 1}': {"a": 1}, "5": 5, "null": None, "line\nline": "line\nline"}
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         for number, text in enumerate(printed):
             client.run(number, "demo", "say", {"text": text})
         told = [await client.until(number) for number in range(len(printed))]
@@ -190,9 +190,9 @@ async def test_output_is_json_or_else_the_text_also_where_it_is_empty_or_beyond_
 
 
 @promise("plugins:hyphens")
-async def test_whole_numbers_may_be_written_with_a_point_and_an_argument_is_given_once(tmp_path):
+async def test_whole_numbers_may_be_written_with_a_point_and_an_argument_is_given_once(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "click-button", {"button-text": "x", "row": 7.0})
         client.run("b", "demo", "click-button", {"button-text": "x", "button_text": "y"})
         assert "button_text" in (await client.until("b"))["payload"]["error"]
@@ -202,9 +202,9 @@ async def test_whole_numbers_may_be_written_with_a_point_and_an_argument_is_give
 
 @promise("plugins:hyphens")
 @pytest.mark.thorough
-async def test_arguments_are_taken_as_a_command_line_writes_them(tmp_path):
+async def test_arguments_are_taken_as_a_command_line_writes_them(tmp_path, nursery):
     lay_out(tmp_path, "demo", "other")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "click-button", {"--button-text": 5, "row": 2, "loud": "true"})
         client.run("b", "other", "run", {"left": "40", "right": "1.5"})
         client.run("c", "demo", "click-button", {"button_text": "x", "row": None})
@@ -214,10 +214,10 @@ async def test_arguments_are_taken_as_a_command_line_writes_them(tmp_path):
 
 
 @promise("plugins:attach")
-async def test_the_same_id_and_payload_tell_the_jobs_state_and_another_payload_is_a_conflict(tmp_path):
+async def test_the_same_id_and_payload_tell_the_jobs_state_and_another_payload_is_a_conflict(tmp_path, nursery):
     lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
     gate = tmp_path / "gate"
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "wait", {"path": str(gate)})
         await client.until("a", "started")
         client.run("a", "demo", "wait", {"path": str(gate)})
@@ -232,10 +232,10 @@ async def test_the_same_id_and_payload_tell_the_jobs_state_and_another_payload_i
 
 
 @promise("plugins:one-thread")
-async def test_local_jobs_of_all_plugins_run_one_after_another_in_order(tmp_path):
+async def test_local_jobs_of_all_plugins_run_one_after_another_in_order(tmp_path, nursery):
     lay_out(tmp_path, "demo", "other")
     gate = tmp_path / "gate"
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "wait", {"path": str(gate)})
         client.run("b", "other", "run", {"left": 1})
         client.run("c", "demo", "say", {"text": "c"})
@@ -256,10 +256,10 @@ async def test_local_jobs_of_all_plugins_run_one_after_another_in_order(tmp_path
 
 
 @promise("plugins:found")
-async def test_a_folder_of_plugins_that_the_file_beside_it_does_not_name_is_told(tmp_path):
+async def test_a_folder_of_plugins_that_the_file_beside_it_does_not_name_is_told(tmp_path, nursery):
     lay_out(tmp_path, "demo")
     (tmp_path / "toolbox.json").write_text("{}", encoding="utf-8")
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         client.ask("h", "help")
         assert (await client.until("h"))["payload"] == {"plugins": {}}
     told = (tmp_path / "stderr").read_text(encoding="utf-8")
@@ -267,9 +267,9 @@ async def test_a_folder_of_plugins_that_the_file_beside_it_does_not_name_is_told
 
 
 @promise("plugins:ready")
-async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_path):
+async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         assert await client.end() == ([{"status": "shutdown"}], 0)
 
 
@@ -281,18 +281,20 @@ async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_p
         ('{"id": "h", "comm', {"id": None, "status": "error", "payload": {"error": "bad_json"}}),
     ],
 )
-async def test_a_last_line_needs_no_line_break(tmp_path, line, answer):
+async def test_a_last_line_needs_no_line_break(tmp_path, nursery, line, answer):
     lay_out(tmp_path)
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         client.process.stdin.write(line.encode())
         assert await client.end() == ([answer, {"status": "shutdown"}], 0)
 
 
 @promise("plugins:timeouts")
-async def test_the_timeout_of_a_local_job_counts_from_its_start_though_another_daemon_keeps_the_plugin_busy(tmp_path):
+async def test_the_timeout_of_a_local_job_counts_from_its_start_though_another_daemon_keeps_its_plugin(
+    tmp_path, nursery
+):
     lay_out(tmp_path, "demo")
     gate = tmp_path / "gate"
-    async with daemon(tmp_path, "--local") as first, daemon(tmp_path, "--local") as second:
+    async with daemon(nursery, tmp_path, "--local") as first, daemon(nursery, tmp_path, "--local") as second:
         first.run("a", "demo", "wait", {"path": str(gate)})
         await first.until("a", "started")
         second.run("b", "demo", "say", {"text": "b"}, timeout=1)
@@ -304,9 +306,9 @@ async def test_the_timeout_of_a_local_job_counts_from_its_start_though_another_d
 
 @promise("plugins:ready")
 @pytest.mark.thorough
-async def test_jobs_that_do_not_survive_are_carried_out_before_the_end_of_the_input_ends_the_daemon(tmp_path):
+async def test_jobs_that_do_not_survive_are_carried_out_before_the_end_of_the_input_ends_the_daemon(nursery, tmp_path):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "say", {"text": "a"})
         client.run("b", "demo", "say", {"text": "b"})
         lines, code = await client.end()
@@ -320,9 +322,9 @@ async def test_jobs_that_do_not_survive_are_carried_out_before_the_end_of_the_in
 
 
 @promise("plugins:ready")
-async def test_a_signal_amid_a_job_ends_it_tells_what_is_known_and_shuts_down(tmp_path):
+async def test_a_signal_amid_a_job_ends_it_tells_what_is_known_and_shuts_down(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "demo", "wait", {"path": str(tmp_path / "never")})
         client.run("b", "demo", "say", {"text": "b"})
         await client.until("a", "started")
@@ -359,9 +361,9 @@ def is_full(unread):
 
 
 @promise("plugins:found")
-async def test_a_plugin_that_is_dropped_in_changed_or_removed_is_seen_without_a_restart(tmp_path):
+async def test_a_plugin_that_is_dropped_in_changed_or_removed_is_seen_without_a_restart(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.run("a", "other", "run", {"left": 1})
         assert (await client.until("a"))["payload"] == {"error": "not_found"}
         shutil.copytree(PLUGINS / "other", tmp_path / "plugins/other")
@@ -377,11 +379,11 @@ async def test_a_plugin_that_is_dropped_in_changed_or_removed_is_seen_without_a_
 
 
 @promise("plugins:found")
-async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_is_told_why(tmp_path):
+async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_is_told_why(tmp_path, nursery):
     lay_out(tmp_path, "demo")
     (tmp_path / "plugins/broken").mkdir()
     (tmp_path / "plugins/broken/cli.py").write_text("import nothing_of_this_name\n", encoding="utf-8")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.ask("h", "help")
         assert set((await client.until("h"))["payload"]["plugins"]) == {"demo"}
         client.run("a", "broken", "run")
@@ -389,7 +391,7 @@ async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_
 
 
 @promise("plugins:found")
-async def test_plugins_are_asked_beside_each_other_so_that_none_waits_for_one_that_hangs(tmp_path):
+async def test_plugins_are_asked_beside_each_other_so_that_none_waits_for_one_that_hangs(tmp_path, nursery):
     lay_out(tmp_path, **{name: {"jail": False} for name in ("first", "second")})
     imported = tmp_path / "imported"
     plugins = {
@@ -403,7 +405,7 @@ async def test_plugins_are_asked_beside_each_other_so_that_none_waits_for_one_th
             "parser.add_argument('--shown', action=argparse.BooleanOptionalAction)\nparser.parse_args()\n",
             encoding="utf-8",
         )
-    async with daemon(tmp_path) as client:
+    async with daemon(nursery, tmp_path) as client:
         client.ask("h", "help")
         found = (await client.until("h"))["payload"]["plugins"]
     assert [(name, actions["run"]["args"]) for name, actions in found.items()] == [
@@ -420,7 +422,7 @@ async def test_nothing_but_the_protocol_is_on_stdout(tmp_path):
         "import atexit, sys\natexit.register(print, 'noise at the end')\nsys.stderr.write('noise at the start')\n",
         encoding="utf-8",
     )
-    async with daemon(tmp_path, "--local", PYTHONPATH=str(tmp_path / "noisy")) as client:
+    async with cold(tmp_path, "--local", PYTHONPATH=str(tmp_path / "noisy")) as client:
         client.run("a", "demo", "click-button", CLICK)
         await client.until("a")
         assert await client.end() == ([{"status": "shutdown"}], 0)
@@ -432,7 +434,7 @@ async def test_an_unchanged_folder_is_not_asked_again_and_only_the_standard_libr
     lay_out(tmp_path, *["demo"])
     for number in range(4):
         shutil.copytree(PLUGINS / "other", tmp_path / f"plugins/other{number}")
-    async with daemon(tmp_path) as client:
+    async with cold(tmp_path) as client:
         await client.end()
     # An interpreter that names each module that it loads: only the daemon's own, and those of the standard library.
     loaded = tmp_path / "loaded"
@@ -440,7 +442,7 @@ async def test_an_unchanged_folder_is_not_asked_again_and_only_the_standard_libr
     shown = f"import atexit, sys\natexit.register(lambda: {kept})\n"
     (tmp_path / "watched").mkdir()
     (tmp_path / "watched/sitecustomize.py").write_text(shown, encoding="utf-8")
-    async with daemon(tmp_path, PYTHONPATH=str(tmp_path / "watched")) as client:
+    async with cold(tmp_path, PYTHONPATH=str(tmp_path / "watched")) as client:
         client.ask("h", "help")
         assert set((await client.until("h"))["payload"]["plugins"]) == {"demo", *(f"other{n}" for n in range(4))}
         await client.end()
@@ -453,17 +455,17 @@ async def test_an_unchanged_folder_is_not_asked_again_and_only_the_standard_libr
 
 
 @promise("plugins:anywhere")
-async def test_the_file_runs_by_a_symlink_from_any_folder_without_arguments_and_settings(tmp_path):
+async def test_the_file_runs_by_a_symlink_from_any_folder_without_arguments_and_settings(tmp_path, nursery):
     shutil.copytree(PLUGINS / "other", tmp_path / "mcp/plugins/other")
     (tmp_path / "mcp/mcp_stdio.py").symlink_to(ENTRY)
     (tmp_path / "elsewhere").mkdir()
     entry = tmp_path / "mcp/mcp_stdio.py"
     plain = {"BACKSTAY_TOOLBOX": None, "entry": entry, "cwd": tmp_path / "elsewhere"}
-    async with daemon(tmp_path, "--local", **plain) as client:
+    async with cold(tmp_path, "--local", **plain) as client:
         client.run("a", "other", "run", {"left": 2})
         assert (await client.until("a"))["payload"] == 2.5
     # The second start finds the folder of the first one's files, and obeys it.
-    async with daemon(tmp_path, "--local", **plain) as client:
+    async with daemon(nursery, tmp_path, "--local", **plain) as client:
         client.run("a", "other", "run", {"left": 3})
         assert (await client.until("a"))["payload"] == 3.5
 
@@ -479,7 +481,7 @@ async def test_the_file_runs_as_it_lies_in_the_wheel(tmp_path):
         shutil.copytree(HOUSE / room, app / room, ignore=shutil.ignore_patterns("__pycache__"))
     entry = app / "gateways/plugins_stdio.py"
     path = os.pathsep.join([str(tmp_path / "site")])
-    async with daemon(tmp_path, "--local", entry=entry, PYTHONPATH=path, PYTHONSAFEPATH="1") as client:
+    async with cold(tmp_path, "--local", entry=entry, PYTHONPATH=path, PYTHONSAFEPATH="1") as client:
         client.run("a", "other", "run", {"left": 2})
         assert (await client.until("a"))["payload"] == 2.5
 
@@ -493,10 +495,10 @@ def test_an_interpreter_without_the_requirements_is_told_so_with_exit_code_2():
 
 
 @promise("plugins:log")
-async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rotated(tmp_path):
+async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rotated(tmp_path, nursery):
     lay_out(tmp_path, "demo", demo={"env": {"BOT_KEY": "${BOT_KEY}"}})
     token = "".join(["123456789:", "A" * 35])
-    async with daemon(tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
+    async with daemon(nursery, tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
         client.run("a", "demo", "say", {"text": f"the key s3cr3t-value-9 and {token}"})
         client.run("b", "demo", "fail", {"how": "stderr"})
         await client.until("b")
@@ -521,7 +523,7 @@ async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rota
     assert log.stat().st_mode & 0o077 == 0
     with log.open("ab") as file:
         file.write(b"x" * (5 * 1024 * 1024) + b"\n")
-    async with daemon(tmp_path, "--local") as client:
+    async with daemon(nursery, tmp_path, "--local") as client:
         client.ask("h", "health")
         await client.until("h")
         await client.end()
@@ -530,9 +532,9 @@ async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rota
 
 
 @promise("plugins:no-port")
-async def test_the_daemon_opens_no_port_whatever_the_settings_of_workers_say(tmp_path):
+async def test_the_daemon_opens_no_port_whatever_the_settings_of_workers_say(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local", BACKSTAY_METRICS_ADDRESS="127.0.0.1:0") as client:
+    async with daemon(nursery, tmp_path, "--local", BACKSTAY_METRICS_ADDRESS="127.0.0.1:0") as client:
         client.run("a", "demo", "click-button", CLICK)
         await client.until("a")
         assert await asyncio.to_thread(listening_of, client.process.pid) == []
