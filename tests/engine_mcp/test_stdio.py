@@ -4,17 +4,20 @@ import asyncio
 import json
 import sqlite3
 import sys
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
+from tests.cli.commands import forked
 from tests.conformance.inspector import Inspector
 from tests.docs.blocks import blocks
 from tests.engine import Scripts, engine
 from tests.engine_mcp.served import EXTENSION, REVISION
 from tests.engine_mcp.test_runs import ASK, DONE
+from tests.nursery.nursery import COMMAND, plain_environment
+from tests.nursery.piped import piped
 from tests.requirements import promise
 
 SCRIPTS = Scripts()
@@ -44,19 +47,20 @@ def entry_of(running, folder):
 
 
 @promise("clients:mcp-stdio")
-async def test_the_inspector_starts_a_run_and_reads_its_result_in_another_process(opened, tmp_path):
+async def test_the_inspector_starts_a_run_and_reads_its_result_in_another_process(opened, nursery, tmp_path):
     _, entry = opened
     inspector = Inspector(tmp_path, "backstay", entry)
     text = SCRIPTS.task(DONE)["text"]
     started = await inspector.call("start_run", text=text, once="spring", wait_s=60)
     result = started["structuredContent"]
     assert (started["isError"], result["summary"], result["outputs"]) == (False, "found it", {"answer": 42})
-    read = await inspector.call("read_result", run=result["run"])
-    assert read["structuredContent"] == result
+    async with initialized(nursery, entry, tmp_path) as (_, call):
+        read = await call("read_result", run=result["run"])
+    assert read["result"]["structuredContent"] == result
 
 
 @promise("clients:mcp-stdio")
-async def test_the_caller_is_who_started_the_process_and_no_request_names_another(opened, tmp_path):
+async def test_the_caller_is_who_started_the_process_and_no_request_names_another(opened, nursery, tmp_path):
     running, entry = opened
     server = StdioServerParameters(**(entry | {"args": [*entry["args"], "--by", "Ana@Example.com"]}), cwd=tmp_path)
     async with asyncio.timeout(120), Client(server, mode="legacy") as client:
@@ -71,9 +75,9 @@ async def test_the_caller_is_who_started_the_process_and_no_request_names_anothe
         await client.call_tool("cancel_run", {"run": run})
     assert await asyncio.to_thread(user_of, running, run) == "ana@example.com"
     # Another name is another caller, who does not find it.
-    async with asyncio.timeout(120), Client(StdioServerParameters(**entry, cwd=tmp_path)) as client:
-        assert (await client.call_tool("follow_run", {"run": run})).is_error
-        listed = (await client.call_tool("list_runs", {})).structured_content
+    async with initialized(nursery, entry, tmp_path) as (_, call):
+        assert (await call("follow_run", run=run))["result"]["isError"]
+        listed = (await call("list_runs"))["result"]["structuredContent"]
         assert run not in [known["run"] for known in listed["runs"]]
 
 
@@ -84,7 +88,7 @@ def user_of(running, run):
 
 
 @promise("clients:mcp-listen")
-async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_meanwhile(opened):
+async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_meanwhile(opened, nursery, tmp_path):
     _, entry = opened
     meta = {
         "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -92,7 +96,7 @@ async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_me
         "io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {}}},
     }
     start = {"text": SCRIPTS.task(ASK, DONE)["text"]}
-    async with started(entry) as (process, ask):
+    async with started(nursery, entry, tmp_path) as (process, ask):
         task = (await ask("tools/call", name="start_run", arguments=start, _meta=meta))["result"]["taskId"]
         first = await ask("subscriptions/listen", id=2, notifications={"taskIds": [task]}, _meta=meta)
         assert first["params"]["notifications"] == {"taskIds": [task]}
@@ -109,52 +113,55 @@ async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_me
 
 
 @promise("clients:mcp-restarts")
-async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_the_same_start_returns_to_it(opened):
+async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_the_same_start_returns_to_it(
+    opened, nursery, tmp_path
+):
     _, entry = opened
     start = {"text": SCRIPTS.task(ASK, DONE)["text"], "once": "killed", "wait_s": 60}
-    async with started(entry) as (killed, ask):
-        await ask("initialize", clientInfo={"name": "raw", "version": "1"}, capabilities={}, protocolVersion=OLDER)
-        named = await ask("tools/call", name="start_run", arguments=start, _meta={"progressToken": 1})
+    async with initialized(nursery, entry, tmp_path) as (killed, call):
+        named = await call("start_run", progress=1, **start)
         assert named["method"] == "notifications/progress"
         killed.kill()
-    async with started(entry) as (_, ask):
-        await ask("initialize", clientInfo={"name": "raw", "version": "1"}, capabilities={}, protocolVersion=OLDER)
-        answer = (await ask("tools/call", name="start_run", arguments=start))["result"]["structuredContent"]
+    async with initialized(nursery, entry, tmp_path) as (_, call):
+        answer = (await call("start_run", **start))["result"]["structuredContent"]
         assert (answer["run"], [asked["asks"] for asked in answer["questions"]]) == (
             named["params"]["message"],
             ["Which Kim?"],
         )
-        await ask("tools/call", name="cancel_run", arguments={"run": answer["run"]})
+        await call("cancel_run", run=answer["run"])
 
 
 @asynccontextmanager
-async def started(entry):
-    """Start the server, and yield it with what sends a request and returns the next message."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        entry["command"], *entry["args"], env=entry["env"], stdin=pipe, stdout=pipe
-    )
+async def started(nursery, entry, folder):
+    """Start the server as a fork, and yield it with what sends a request and returns the next message."""
+    given = {"environment": plain_environment() | entry["env"], "folder": folder, "log": folder / "stderr"}
+    async with piped(nursery, COMMAND, *entry["args"], **given) as process:
 
-    async def ask(method, id=1, **params):  # noqa: A002 - the field's name
-        request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        async with asyncio.timeout(60):
-            return json.loads(await process.stdout.readline())
+        async def ask(method, id=1, **params):  # noqa: A002 - the field's name
+            request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            async with asyncio.timeout(60):
+                return json.loads(await process.stdout.readline())
 
-    try:
         yield process, ask
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+
+
+@asynccontextmanager
+async def initialized(nursery, entry, folder):
+    """Start the server, and yield what calls a tool of it in the words of the older revision."""
+    async with started(nursery, entry, folder) as (process, ask):
+        await ask("initialize", clientInfo={"name": "raw", "version": "1"}, capabilities={}, protocolVersion=OLDER)
+
+        async def call(tool, *, progress=None, **arguments):
+            meta = {} if progress is None else {"_meta": {"progressToken": progress}}
+            return await ask("tools/call", name=tool, arguments=arguments, **meta)
+
+        yield process, call
 
 
 @promise("clients:mcp-stdio")
-async def test_a_caller_that_could_pass_for_another_is_refused_before_anything_is_served(opened):
+async def test_a_caller_that_could_pass_for_another_is_refused_before_anything_is_served(opened, nursery, tmp_path):
     _, entry = opened
-    process = await asyncio.create_subprocess_exec(
-        entry["command"], *entry["args"], "--by", "a\u200bb", env=entry["env"], stderr=asyncio.subprocess.PIPE
-    )
-    async with asyncio.timeout(60):
-        _, faults = await process.communicate()
-    assert (process.returncode, "--by: " in faults.decode()) == (2, True), faults
+    given = {"environment": plain_environment() | entry["env"], "folder": tmp_path}
+    refused = await forked(nursery, *entry["args"], "--by", "a\u200bb", **given)
+    assert (refused.code, "--by: " in refused.err) == (2, True), refused

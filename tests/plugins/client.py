@@ -15,6 +15,8 @@ HOUSE = Path(__file__).resolve().parents[2]
 ENTRY = HOUSE / "gateways/plugins_stdio.py"
 PLUGINS = Path(__file__).parent / "plugins"
 ENDED = {"success", "error", "timeout"}
+TRUSTED = {"folder": "plugins/", "jail": False}
+"""Each process that reads parsers in a jail tests its jails before, for a second of processor time."""
 HELP = "plugins-help.json"
 KEPT = {}
 """What daemons have kept of the help of plugins, by what stands in the toolbox.json."""
@@ -24,7 +26,7 @@ def lay_out(folder, *names, **providers):
     """Put plugins and a toolbox.json into a folder."""
     for name in names:
         shutil.copytree(PLUGINS / name, folder / "plugins" / name)
-    written = {"plugins": "plugins/", "providers": providers}
+    written = {"plugins": TRUSTED, "providers": providers}
     (folder / "toolbox.json").write_text(json.dumps(written), encoding="utf-8")
     return folder
 
@@ -106,16 +108,32 @@ async def daemon(nursery, folder, *flags, entry=ENTRY, cwd=None, **variables):
 
     To load the engine, and once more to ask the plugins, costs two seconds.
     """
-    environment, toolbox = environment_of(folder, variables), folder / "toolbox.json"
-    known, configuration = home_of(folder, environment) / HELP, toolbox.read_bytes() if toolbox.exists() else b""
-    if configuration in KEPT and not known.exists():
-        known.write_bytes(KEPT[configuration])
+    environment = environment_of(folder, variables)
+    hand_on_help(folder, environment)
     given = {"environment": environment, "folder": cwd or folder, "log": folder / "stderr"}
     async with piped(nursery, str(entry), *flags, **given) as process:
         client = await ready(process)
-        # What it holds of plugins that are not there, the next one drops.
-        KEPT[configuration] = max(KEPT.get(configuration, b""), known.read_bytes(), key=len)
+        keep_help(folder, environment)
         yield client
+
+
+def hand_on_help(folder, environment):
+    """Let a daemon find what others have kept of the help of its plugins."""
+    known = home_of(folder, environment) / HELP
+    if (kept := KEPT.get(configuration_of(folder))) and not known.exists():
+        known.write_bytes(kept)
+
+
+def keep_help(folder, environment):
+    """Keep what a daemon has kept; what it holds of plugins that are not there, the next one drops."""
+    known, configuration = home_of(folder, environment) / HELP, configuration_of(folder)
+    if known.exists():
+        KEPT[configuration] = max(KEPT.get(configuration, b""), known.read_bytes(), key=len)
+
+
+def configuration_of(folder):
+    toolbox = folder / "toolbox.json"
+    return toolbox.read_bytes() if toolbox.exists() else b""
 
 
 def home_of(folder, environment):

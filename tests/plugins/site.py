@@ -13,7 +13,7 @@ from temporalio.client import Client
 from backstay.client import connect
 from system.folders import folder_hash
 from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
-from tests.plugins.client import daemon, lay_out
+from tests.plugins.client import TRUSTED, daemon, lay_out
 
 LEFT_OUT = ["ran", "*.session"]
 
@@ -75,7 +75,7 @@ def site_of(folder, client, nursery, *names, grant=True, **providers):
         entry.setdefault("env", {"RAN": "${RAN}"})
         if grant:
             entry["jobs"] = grant_of(folder / "plugins" / name)
-    written = {"plugins": "plugins/", "providers": providers}
+    written = {"plugins": TRUSTED, "providers": providers}
     (folder / "toolbox.json").write_text(json.dumps(written), encoding="utf-8")
     return Site(folder, client, nursery)
 

@@ -237,12 +237,10 @@ async def test_with_one_lane_jobs_of_different_plugins_run_one_after_another(sit
 
 @promise("plugins:grant")
 async def test_a_job_that_is_not_granted_becomes_a_request_which_the_next_job_does_not_wait_for(site, tmp_path):
-    laid = await site("demo")
+    laid = await site("demo", workers=0)
     configuration = json.loads((tmp_path / "toolbox.json").read_text(encoding="utf-8"))
     configuration["providers"]["demo"]["jobs"]["unasked"] = ["say"]
     (tmp_path / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
-    for worker in site.workers:
-        await worker.end()
     site.workers.append(await laid.worker())
     async with laid.daemon() as client, laid.connected() as backstay:
         client.run("a", "demo", "click-button", CLICK)

@@ -1,15 +1,15 @@
 import asyncio
 import json
-import os
 import shutil
 import sys
+from contextlib import asynccontextmanager
 
 import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.conformance.inspector import Inspector
 from tests.conformance.scenarios import NODE, ROOT
-from tests.plugins.client import ENTRY, lay_out
+from tests.plugins.client import ENTRY, environment_of, hand_on_help, keep_help, lay_out
 from tests.plugins.site import eventually, is_locked, lines_of, site_of
 from tests.requirements import promise
 from tests.sizes import spread
@@ -19,17 +19,25 @@ ACTIONS = ["click_button", "fail", "pause", "say", "wait"]
 
 
 def server_of(folder, *flags, **variables):
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSTAY_", "TEMPORAL_"))}
-    known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
-    known |= {"BACKSTAY_HOME": str(folder / "home"), **variables}
-    return StdioServerParameters(command=sys.executable, args=[str(ENTRY), "--mcp", *flags], env=known)
+    environment = environment_of(folder, {"BACKSTAY_HOME": str(folder / "home"), **variables})
+    hand_on_help(folder, environment)
+    return StdioServerParameters(command=sys.executable, args=[str(ENTRY), "--mcp", *flags], env=environment)
+
+
+@asynccontextmanager
+async def connected(folder, *flags, mode="auto", **variables):
+    """Connect a client to a server that it starts."""
+    server = server_of(folder, *flags, **variables)
+    async with asyncio.timeout(120), Client(server, mode=mode) as client:
+        yield client
+    keep_help(folder, server.env)
 
 
 @promise("plugins:mcp")
 @pytest.mark.parametrize("mode", spread(["auto", "legacy"], 1))
 async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mode):
     lay_out(tmp_path, "demo", "other")
-    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local"), mode=mode) as client:
+    async with connected(tmp_path, "--local", mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {*(f"demo__{action}" for action in ACTIONS), "other__run"}
         assert tools["other__run"].description == "Add numbers."
@@ -46,7 +54,7 @@ async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mod
 @promise("plugins:model-arguments")
 async def test_a_client_writes_arguments_as_a_command_line_does_and_gives_a_timeout(tmp_path):
     lay_out(tmp_path, "demo")
-    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local")) as client:
+    async with connected(tmp_path, "--local") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["demo__wait"].input_schema["properties"]["timeout"]["maximum"] == 600
         clicked = await client.call_tool("demo__click_button", {"button-text": "Pay", "row": "3", "timeout": 100})
@@ -94,7 +102,7 @@ async def test_the_command_line_of_the_inspector_calls_them(tmp_path):
 @pytest.mark.thorough
 async def test_a_call_that_its_client_cancels_ends_its_process(tmp_path):
     lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
-    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local")) as client:
+    async with connected(tmp_path, "--local") as client:
         calling = asyncio.ensure_future(client.call_tool("demo__wait", {"path": str(tmp_path / "never")}))
         await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
         assert is_locked(tmp_path / "plugins/demo")
@@ -113,7 +121,7 @@ async def test_calls_are_runs_and_one_that_is_cancelled_in_its_lane_never_begins
         told.append(message)
 
     try:
-        async with asyncio.timeout(60), Client(server_of(tmp_path, **laid.variables)) as client:
+        async with connected(tmp_path, **laid.variables) as client:
             waiting = {"path": str(gate)}
             first = asyncio.ensure_future(client.call_tool("demo__wait", waiting, progress_callback=tell))
             await eventually(lambda: "started" in told)
