@@ -13,7 +13,7 @@ from tests.requirements import promise
 from tests.sizes import FULL, sized
 
 PLUGINS_AT_ONCE = sized(5, 3)
-JOBS = sized(1000, 36)
+JOBS = sized(1000, 24)
 # A daemon is killed each time.
 KILLS = ("daemon", "worker", "server", "all") * 8 if FULL else ("worker", "server", "all")
 AGAIN = {"engine_unavailable"}
@@ -93,4 +93,4 @@ async def test_each_of_many_jobs_runs_once_or_is_unknown_in_order_whatever_is_ki
     assert {client.ended[number][1].get("error") for number in unknown} <= {"outcome_unknown", "timeout"}
     assert set(range(JOBS)) - unknown <= set(ran)  # nothing lost
     assert all(numbers == sorted(numbers) for numbers in noted.values())  # in order
-    assert len(unknown) <= 2 * PLUGINS_AT_ONCE * len(KILLS)
+    assert len(unknown) <= sized(2, 1) * PLUGINS_AT_ONCE * len(KILLS)  # of each plugin one call is under way at a time
