@@ -113,9 +113,7 @@ async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_me
 
 
 @promise("clients:mcp-restarts")
-async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_its_start_returns_to_it(
-    opened, nursery, tmp_path
-):
+async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_its_start_returns_to_it(opened, nursery, tmp_path):
     _, entry = opened
     start = {"text": SCRIPTS.task(ASK, DONE)["text"], "once": "killed", "wait_s": 60}
     async with initialized(nursery, entry, tmp_path) as (killed, call):
