@@ -380,7 +380,7 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "taken_back"]
+    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"]
     by: str = ""
 
 

@@ -52,7 +52,7 @@ class KeptLine:
     session_id: str
     verdict: str
     state: str
-    """holds | waits | removed: whether runs obey it, too few people have accepted it yet, or it was taken back."""
+    """holds | waits | removed: whether runs obey it, too few people have accepted it yet, or it was withdrawn."""
     said: dict[str, float]
     """Who has said it, and when."""
     expires_at: float | None

@@ -115,7 +115,7 @@ class Ending:
         )
         await self._roll_back(ended)
         if ended.error is not None and (steps := _steps_of_plan(context.state)):
-            # Some of them may be taken back by now.
+            # Some of them may be undone by now.
             ended = replace(ended, outputs={"steps": steps})
         context.approvals.withdraw_unasked()
         result = fitting(self._result(ended, kept))
@@ -165,7 +165,7 @@ class Ending:
             self.context.record("undo.withheld", WITHHELD)
             return
         if ended.outcome is Outcome.CANCELLED and self.context.state.opened.above:
-            # It takes back all of the tree, in the order in which that was done.
+            # It undoes all of the tree, in the order in which that was done.
             self.context.record("undo.left", LEFT)
             return
         # A person cancels, or rejects and stops.

@@ -368,7 +368,7 @@ class Handlers:
         return state.remember_answer(sender, key, answer)
 
     def _authority(self, update: str, said: RunCommand) -> Authority:
-        """Return whose word an update needs: for an undo of those who decide about the effects that it takes back."""
+        """Return whose word an update needs: for an undo of those who decide about the effects that it undoes."""
         run = self.context.approvals.authority
         if update == "top_up":
             return run
@@ -409,7 +409,7 @@ class Handlers:
             return None
         state = self.context.state
         undo = state.undo if update == "undo" else UndoStack()
-        # A word is about the effects that stood then: a later one must not be taken back by it.
+        # A word is about the effects that stood then: a later one must not be undone by it.
         what = canonical([update, said.to_step, more, undo.digest(said.to_step)])
         hold_s = approvers.words_hold_s(state.opened.policy, {slot.tool for slot in undo.to_undo(said.to_step)})
         votes = with_vote(state.votes.get(what, {}), said.by, workflow.now().timestamp(), hold_s)

@@ -41,12 +41,12 @@ class UndoRequest(Frozen):
     run_id: str | None = Field(default=None, max_length=100)
     to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
     done: int | None = Field(default=None, strict=True, ge=1, le=MOST)
-    """The parked effect that a person has taken back by hand: it is recorded as that, and nothing is called."""
+    """The parked effect that a person has undone by hand: it is recorded as that, and nothing is called."""
     comment: Words = Field(default="", max_length=4000)
     """What that person says of it."""
     by: Principal = ""
     proof: Name | None = None
-    """Proves `by`: signed for the update `UndoRun` of the run that is taken back."""
+    """Proves `by`: signed for the update `UndoRun` of the run that is undone."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -137,7 +137,7 @@ class UndoRun(Handlers):
     async def _undone(self) -> None:
         """Undo the effects; from here on the next execution may go on, since it is proven who asks."""
         if self.ask.done is not None:
-            await self._taken_back_by_hand()
+            await self._undone_by_hand()
             return
         carries = self.carrying = carrying.Carrying(self.context, with_task=True)
         self.context.continues = lambda: carries.wanted
@@ -155,14 +155,14 @@ class UndoRun(Handlers):
         await undoing
         await self._told()
 
-    async def _taken_back_by_hand(self) -> None:
+    async def _undone_by_hand(self) -> None:
         context, ask = self.context, self.ask
         if not context.state.undo.slots:
             raise DecisionRefused(f"done: effect {ask.done} does not stand any more; look at it again")
         typed = await without_secrets(context.activities, {"comment": ask.comment}, {"by": [ask.by]})
         with context.doing(State.UNDOING):
             (slot,) = context.state.undo.slots
-            await rollback.Rollback(context).taken_back_by_hand(slot, ask.by, str(typed["comment"]))
+            await rollback.Rollback(context).undone_by_hand(slot, ask.by, str(typed["comment"]))
         await self._told()
 
     async def _told(self) -> None:
@@ -223,7 +223,7 @@ class UndoRun(Handlers):
         effects = counted(undone.compensated, "effect")
         summary = f"{effects} undone, {undone.parked} parked, {undone.kept} cannot be undone"
         if self.ask.done is not None:
-            summary = f"effect {self.ask.done} was taken back by hand, {one_line(self.ask.by, 200)}{SAYS_SO}"
+            summary = f"effect {self.ask.done} was undone by hand, {one_line(self.ask.by, 200)}{SAYS_SO}"
         return Result(
             outcome=Outcome.ROLLBACK_FAILED if undone.parked else outcome,
             success=not undone.parked,
@@ -239,9 +239,7 @@ def _question(ask: UndoRequest, count: int, tools: Iterable[str]) -> str:
     by, run = one_line(ask.by, 200), one_line(ask.workflow_id, 200)
     if ask.done is None:
         return f"{by} asks to undo {count} effects of {run}; agree?"
-    return (
-        f"{by} says that effect {ask.done} of {run} ({one_line(', '.join(tools), 200)}) was taken back by hand; agree?"
-    )
+    return f"{by} says that effect {ask.done} of {run} ({one_line(', '.join(tools), 200)}) was undone by hand; agree?"
 
 
 def _of_people(authority: Authority) -> dict[str, Any]:
@@ -251,7 +249,7 @@ def _of_people(authority: Authority) -> dict[str, Any]:
 
 def _stack(loaded: calls.LoadedEffects, to_step: int | None) -> UndoStack:
     """Return what there is to undo: the newest effects one by one, and of the others what must be known beforehand."""
-    # An effect that was kept because nothing takes it back was dealt with before.
+    # An effect that was kept because nothing undoes it was dealt with before.
     open_ones = [effect for effect in loaded.effects if effect.state is not EffectState.KEPT or effect.undo is not None]
     slots = tuple(compensation_of(effect) for effect in open_ones)
     stack = UndoStack(slots=slots, below_after=-1 if to_step is None else to_step)

@@ -57,7 +57,7 @@ def details(state: RunState, pending: Sequence[ApprovalRequest], working: Iterab
 
 
 def _page_of_run(state: RunState, workflow_id: str) -> str:
-    """Return a link to the page of the run; an undo after the end is on the page of the run it takes back."""
+    """Return a link to the page of the run; an undo after the end is on the page of the run it undoes."""
     if not state.opened.page:
         return ""
     name = quote(state.run.rpartition("/")[0] or workflow_id, safe="")
@@ -214,7 +214,7 @@ def _undo(workflow_id: str, state: RunState) -> str:
     if not state.undo.count:
         return ""
     undo = markdown_code(f"backstay undo {shell_words(workflow_id)}")
-    lines = [f"Undo stack, last first ({undo} takes all of it back):", ""]
+    lines = [f"Undo stack, last first ({undo} undoes all of it):", ""]
     for slot in slots[:20]:
         how = markdown_line(slot.shown) if slot.shown else "cannot be undone"
         doubt = ", outcome unknown" if slot.unknown else ""

@@ -36,7 +36,7 @@ class Dialect(BaseModel):
     parallel: bool = True
     """Whether one message may hold several calls."""
     answers: bool = True
-    """Whether it takes back calls with the answers of tools; otherwise what to do is asked for as JSON."""
+    """Whether it accepts answers of tools in the history; otherwise what to do is asked for as JSON."""
     opaque: bool = True
     """Whether what it put beside its answers is given back to it."""
     images: bool = True

@@ -18,7 +18,7 @@ from backstay.task.task import Task
 from store.runs.runs import RunRow
 
 MOST_UNDONE = 20
-"""How many effects that were taken back after the end of their run are named, the last ones."""
+"""How many effects that were undone after the end of their run are named, the last ones."""
 _log = structlog.get_logger("backstay.runs")
 
 
@@ -106,7 +106,7 @@ class Following(Activities):
         return (await self.transcripts.extend(ask.run, transcript, [])).ref
 
     async def _undone_since(self, followed: RunRow) -> list[str]:
-        """Return which effects of the earlier runs were taken back after these had ended, in words."""
+        """Return which effects of the earlier runs were undone after these had ended, in words."""
         found: list[str] = []
         for row in await self.store.runs.earlier(followed):
             known = {undone.effect for undone in Result.model_validate(row.result).undone} if row.result else set[int]()

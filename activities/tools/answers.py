@@ -26,7 +26,7 @@ class Answers(ToolActivities):
     async def of_effect(
         self, send: Send, purpose: str, found: tuple[Catalog, Definition], arguments: dict[str, Any], answer: Answer
     ) -> None:
-        """Record what a call came to that changes something, and what takes it back."""
+        """Record what a call came to that changes something, and what undoes it."""
         catalog, definition = found
         undo: BoundUndo | None = None
         run, variables = send.intent.run, variables_of(send.intent.effect_id, arguments)

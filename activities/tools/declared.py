@@ -1,4 +1,4 @@
-"""Use what the toolbox declares for an effect that was sent: its check, and the call that takes it back."""
+"""Use what the toolbox declares for an effect that was sent: its check, and the call that undoes it."""
 
 from contextlib import suppress
 from typing import Any, NamedTuple

@@ -341,7 +341,7 @@ def used_by(answer: Answer, result: ToolResult) -> ToolResult:
 def harmless_again_s(definition: Definition, arguments: dict[str, Any]) -> float | None:
     """Return for how long after its first send a call can be repeated without harm; None if it never can.
 
-    The data that a command told other hosts is not taken back with its files.
+    The data that a command told other hosts is not undone with its files.
     """
     declared = definition.declaration
     if not declared.idempotent or (definition.name == NETWORKED and arguments.get(ARGUMENT)):

@@ -25,7 +25,7 @@ VERDICTS = {
     "did_not_happen": EffectState.NOT_SENT,
     "failed": EffectState.FAILED,
     "kept": EffectState.KEPT,
-    "taken_back": EffectState.COMPENSATED,
+    "undone_by_hand": EffectState.COMPENSATED,
 }
 
 
@@ -48,7 +48,7 @@ class Outcomes(Activities):
     async def _settled(self, row: EffectRow, ask: calls.SettleEffect) -> EffectRow:
         state = VERDICTS[ask.verdict]
         try:
-            if ask.verdict in {"kept", "taken_back"}:
+            if ask.verdict in {"kept", "undone_by_hand"}:
                 return await self.store.effects.mark(row.effect_id, state)
             return await self.store.effects.resolve(row.effect_id, state=state, outcome=ask.by)
         except EffectConflict as error:
@@ -81,7 +81,7 @@ class Outcomes(Activities):
     async def shown_page(
         self, run: str, rows: Sequence[EffectRow], user_id: str, builtin: Iterable[str]
     ) -> tuple[Effect, ...]:
-        """Return effects of a run with what is needed to take them back, as many as fit into one answer."""
+        """Return effects of a run with what is needed to undo them, as many as fit into one answer."""
         effects = await self._with_facts(run, rows, user_id, builtin)
         asked = await self.store.subruns.arguments_of(rows)
         effects = tuple(effect.model_copy(update={"arguments": asked.get(effect.n, {})}) for effect in effects)

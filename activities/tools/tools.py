@@ -65,7 +65,7 @@ class Tools(ToolActivities):
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
         made = ask if ask.purpose in {"call", "simulate"} else await self.as_made(ask)
-        # The permission for an effect is written with its intent, but where a run takes back what a sub-run has made.
+        # The permission for an effect is written with its intent, but where a run undoes what a sub-run has made.
         begun = ask if ask.effect is None or made is not ask else ask.model_copy(update={"decisions": ()})
         await self.begin(begun)
         result = await self.performed(made)

@@ -62,7 +62,7 @@ class Usage(Frozen):
         return self.steps - self.lifelines + self.delegated_steps
 
     def decided(self, count: int = 1) -> "Usage":
-        """Count decisions of the model; below zero takes back what was counted."""
+        """Count decisions of the model; below zero undoes what was counted."""
         return self.model_copy(update={"steps": self.steps + count})
 
     def called(self, tool: str) -> "Usage":
@@ -71,7 +71,7 @@ class Usage(Frozen):
         return self.model_copy(update={"tool_calls": self.tool_calls + 1, "calls_by_tool": by_tool})
 
     def uncalled(self, tool: str) -> "Usage":
-        """Take back the count of one call, because nothing was sent for it."""
+        """Undo the count of one call, because nothing was sent for it."""
         by_tool = {**self.calls_by_tool, tool: self.calls_by_tool.get(tool, 0) - 1}
         left = {name: count for name, count in by_tool.items() if count > 0}
         return self.model_copy(update={"tool_calls": self.tool_calls - 1, "calls_by_tool": left})

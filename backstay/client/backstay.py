@@ -148,7 +148,7 @@ class Backstay:
     ) -> Run:
         """Start to undo the effects of a run that has ended, or attach to the same undo that is already open.
 
-        `done` names a parked effect that `by` has taken back by hand: it is recorded as that, with the comment, and
+        `done` names a parked effect that `by` has undone by hand: it is recorded as that, with the comment, and
         nothing is called. Raises DecisionRefused where something else is open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
@@ -163,7 +163,7 @@ class Backstay:
             ask,
             undo_id(workflow_id),
             summary=f"undo {workflow_id}",
-            details=f"Takes back the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
+            details=f"Undoes the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
             priority=Priority(priority_key=URGENT),
         )
 
@@ -242,13 +242,13 @@ class Backstay:
                 raise DecisionRefused(f"id: another task was started as {shown}; use another id")
             return
         if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_earlier(other, found):
-            raise DecisionRefused(f"id: {shown} is open and takes back another run; let it end, and undo again")
+            raise DecisionRefused(f"id: {shown} is open and undoes another run; let it end, and undo again")
         if other.get("done") != ask.get("done"):
             raise DecisionRefused(f"done: another undo of this run is under way: {shown}; let it end, and try again")
         if other.get("to_step") != ask.get("to_step"):
             steps = "everything" if other.get("to_step") is None else f"what came after step {other['to_step']!r}"
             raise DecisionRefused(
-                f"to_step: an undo of this run is under way, which takes back {one_line(steps, 80)}: {shown}; "
+                f"to_step: an undo of this run is under way, which undoes {one_line(steps, 80)}: {shown}; "
                 "let it end, and undo again"
             )
 

@@ -113,7 +113,7 @@ class Run(Decisions):
         return shown
 
     async def preview(self) -> dict[str, Any]:
-        """Return what undo would undo, newest first, and what cannot be undone."""
+        """Return what undo would do, newest first, and what cannot be undone."""
         return await self._query("undo_preview")
 
     async def timeline(self, after: int = 0) -> Timeline:
@@ -435,7 +435,7 @@ class Run(Decisions):
 
     @property
     def _kept(self) -> str:
-        return f"its effects are kept, `backstay undo {shell_words(self.id)}` takes them back"
+        return f"its effects are kept, `backstay undo {shell_words(self.id)}` undoes them"
 
     async def _result_after_cancellation(self) -> Result:
         result = await self._through_outages(lambda: self._query("result"))

@@ -120,7 +120,7 @@ class UndoStack(Frozen):
         return tuple(sorted(chosen, key=lambda s: s.effect, reverse=True))
 
     def digest(self, to_step: int | None = None) -> str:
-        """Return what names the effects that an undo to that step would take back, those in the store included."""
+        """Return what names the effects that an undo to that step is about, those in the store included."""
         below = (self.below_effect, self.below) if self.reaches_below(to_step) else ()
         return digest_of([[[slot.effect, slot.tool] for slot in self.to_undo(to_step)], list(below)])
 
@@ -158,7 +158,7 @@ class UndoStack(Frozen):
         return self.model_copy(update=update)
 
     def reaches_below(self, to_step: int | None = None) -> bool:
-        """Return whether an undo to that step takes back effects that only the store holds."""
+        """Return whether an undo to that step undoes effects that only the store holds."""
         return self.below_effect > 0 and (to_step is None or to_step < self.below_step)
 
     def authority(self, to_step: int | None, run: Authority) -> Authority:
@@ -189,7 +189,7 @@ class UndoStack(Frozen):
 
 
 class Undone(Frozen):
-    """Tell what became of one effect when it was to be taken back."""
+    """Tell what became of one effect when it was to be undone."""
 
     effect: int
     tool: str
@@ -211,7 +211,7 @@ class Undone(Frozen):
 
 def left_to_people(shown: str | None) -> str:
     """Say that a person must take an effect back, and what its undo would have called."""
-    return f"a person must take it back by hand{f': {shown}' if shown else ''}"
+    return f"a person must undo it by hand{f': {shown}' if shown else ''}"
 
 
 def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str]:
@@ -224,7 +224,7 @@ def standing(stack: UndoStack, undone: Sequence[Undone], first: int) -> list[str
 
 
 class UndoOutcome(Frozen):
-    """Tell what became of many effects that were to be taken back: how many ended how, and the last of them."""
+    """Tell what became of many effects that were to be undone: how many ended how, and the last of them."""
 
     compensated: int = 0
     kept: int = 0

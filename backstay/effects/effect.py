@@ -86,7 +86,7 @@ class Effect(Frozen):
     send: int = 1
     """Counts deliberate sends; a retry of one send keeps its number."""
     undo: str | None = None
-    """What takes it back, shown form; None says it cannot be undone."""
+    """What undoes it, shown form; None says it cannot be undone."""
     undo_tool: str | None = None
     """The tool that would be called for it."""
     undo_by_effect_id: bool = False

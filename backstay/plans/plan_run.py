@@ -72,7 +72,7 @@ STEP_EDGES: Mapping[StepStatus, frozenset[StepStatus]] = {
     StepStatus.ROLLED_BACK: frozenset(),
 }
 ENDED = frozenset({PlanState.COMPLETED, PlanState.FAILED, PlanState.ROLLBACK_COMPLETED, PlanState.ROLLBACK_FAILED})
-"""From here on a plan does nothing any more; it can only be taken back."""
+"""From here on a plan does nothing any more; it can only be undone."""
 
 
 SHOWN_CHARACTERS = 40_000
@@ -97,7 +97,7 @@ class StepRun(Frozen):
     stands: bool = False
     """Whether it may have changed something."""
     undone: Literal["", "compensated", "kept", "parked"] = ""
-    """What became of the effect when it was to be taken back."""
+    """What became of the effect when it was to be undone."""
 
     def moved(self, status: StepStatus, **more: Any) -> "StepRun":
         """Return the step in another state; raises ValueError where no edge leads there."""
@@ -106,16 +106,16 @@ class StepRun(Frozen):
         return self.model_copy(update={"status": status, **more})
 
     def after_undo(self, undone: str) -> "StepRun":
-        """Return the step after its effect was to be taken back."""
+        """Return the step after its effect was to be undone."""
         step = self.model_copy(update={"undone": undone})
         rolls_back = undone == "compensated" and StepStatus.ROLLED_BACK in STEP_EDGES[step.status]
         return step.moved(StepStatus.ROLLED_BACK) if rolls_back else step
 
 
 def after_rollback(state: PlanState, steps: Sequence[StepRun]) -> PlanState:
-    """Return the state of a plan after effects of runs were to be taken back: all of its own, some, or none.
+    """Return the state of a plan after effects of runs were to be undone: all of its own, some, or none.
 
-    A plan of which effects stand that nobody wanted taken back stays as it is, and so does one of which none could be.
+    A plan of which effects stand that nobody wanted undone stays as it is, and so does one of which none could be.
     Effects that have no undo are kept, which is not a failure: people knew it when they approved them.
     """
     touched = {step.undone for step in steps if step.undone}
@@ -138,7 +138,7 @@ class PlanEnd(Frozen):
     children: tuple[str, ...] = ()
 
     def after_undo(self, undone: Mapping[int, str]) -> "PlanEnd":
-        """Return it as it is after effects, by number, were to be taken back when the run had ended."""
+        """Return it as it is after effects, by number, were to be undone when the run had ended."""
         steps = tuple(
             step.after_undo(undone[step.effect]) if step.effect is not None and step.effect in undone else step
             for step in self.steps
@@ -217,7 +217,7 @@ class PlanRun(Frozen):
         return self.model_copy(update={"steps": tuple(steps)})
 
     def after_undo(self, effect: int, undone: str) -> "PlanRun":
-        """Return the plan after an effect was to be taken back, which may be none of its own."""
+        """Return the plan after an effect was to be undone, which may be none of its own."""
         index = next((index for index, step in enumerate(self.steps) if step.effect == effect), None)
         if index is None:
             return self
@@ -236,7 +236,7 @@ class PlanRun(Frozen):
                 "idx": index,
                 "tool": self.plan.steps[index].tool,
                 "status": step.status.value,
-                # A step that was taken back did succeed before.
+                # A step that was undone did succeed before.
                 "success": step.error is None and step.status in {StepStatus.SUCCESS, StepStatus.ROLLED_BACK},
                 "data": None,
                 "ref": step.ref,

@@ -334,7 +334,7 @@ def on_its_way(policy: Policy, tool: Tool, *, purpose: Purpose) -> Iterator[Ruli
                 is_open = candidate.when is not None or candidate.unless is not None
                 if not matches(candidate.tool, name) or (matches(candidate.tool, tool.name) and not is_open):
                     continue
-                does = "takes back" if name in undone else "calls"
+                does = "undoes" if name in undone else "calls"
                 line = clip_line(f"{prefix}{verdict}[{index}]: {candidate.line} ({tool.name} {does} {name})")
                 if verdict == "ask":
                     yield _asks(layer, candidate, line)

@@ -225,7 +225,7 @@ class ToolResult(Message):
     rejected_by: str = ""
     """Who rejected the call, where somebody did."""
     undo: str | None = None
-    """What would take this effect back, shown form; set when it was bound with the outcome."""
+    """What would undo this effect, shown form; set when it was bound with the outcome."""
     settle_in_s: float = 0
     """For an unknown outcome: how long until the request can no longer be under way."""
     ended: bool = False

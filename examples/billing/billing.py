@@ -1,4 +1,4 @@
-"""Tools in Python over a folder of charges: a charge is made once, can be looked for, and can be taken back."""
+"""Tools in Python over a folder of charges: a charge is made once, can be looked for, and can be undone."""
 
 import hashlib
 import json

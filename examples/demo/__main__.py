@@ -67,7 +67,7 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
             if crashing is not None:
                 crashing.cancel()
                 await asyncio.gather(crashing, return_exceptions=True)
-        # What stands can be taken back only while Temporal is up, and that is at a terminal.
+        # What stands can be undone only while Temporal is up, and that is at a terminal.
         ending = result if terminal.interactive else result.model_copy(update={"effects": ()})
         for line, style in ending_lines(ending):
             terminal.say(line, style)
@@ -123,7 +123,7 @@ async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
     if not terminal.interactive:
         terminal.say()
         terminal.say("There is no terminal, so the demo stops here, with its Temporal.", "dim")
-        terminal.say("Start it at a terminal to look at the run afterwards and to take it back.", "dim")
+        terminal.say("Start it at a terminal to look at the run afterwards and to undo it.", "dim")
         return
     # With its home named, the command obeys nothing that it finds in the folder, which nobody has trusted.
     elsewhere = f"BACKSTAY_HOME={shell_words(_near(stage.home))} "
@@ -131,7 +131,7 @@ async def _leave(terminal: Terminal, stage: Stage, run: Run) -> None:
         elsewhere += f"TEMPORAL_ADDRESS={stage.server.address} TEMPORAL_NAMESPACE=default "
     terminal.say()
     terminal.say(f"Look at it:    {stage.server.page_of(run.id)}")
-    terminal.say(f"Take it back:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")
+    terminal.say(f"Undo it:  {elsewhere}{_near(Path(sys.executable))} -m backstay undo {run.id}")
     await terminal.ask("Everything stays up until you press Enter. Try both now; run the second in another terminal.")
     if any(recalled for _, _, recalled in MailboxBooks(stage.mailbox).delivered()):
         _show_books(terminal, stage)

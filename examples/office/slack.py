@@ -79,7 +79,7 @@ class Slack:
         return answered(ok=True)
 
     async def remove_reaction(self, channel: Channel, name: str, timestamp: Timestamp) -> dict[str, Any]:
-        """Take back a reaction."""
+        """Undo a reaction."""
         data = self._book.read()
         reactions = _message(data, channel, timestamp)["reactions"]
         if name not in reactions:

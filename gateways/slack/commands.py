@@ -101,7 +101,7 @@ class Commands:
         await say("\n".join([*lines, f"{waiting} requests wait for people"]))
 
     async def _undo(self, body: Body, by: str, name: str, say: Callable[[str], Awaitable[None]]) -> None:
-        """Take back what a run did, as far as the policy lets this person."""
+        """Undo what a run did, as far as the policy lets this person."""
         row = await self._found(name, by)
         if not await self._first(body, row.run):
             await say("this command was done already")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Reason = Annotated[str, Parameter(help="Why; operators see it.")]
 _NEVER_HAPPENED = frozenset({EffectState.PLANNED, EffectState.NOT_SENT, EffectState.FAILED})
-_NO_EFFECT = "the run has no effect that could be taken back"
+_NO_EFFECT = "the run has no effect that could be undone"
 
 
 async def top_up(
@@ -137,7 +137,7 @@ async def cancel(workflow: Workflow) -> None:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
     async with session_of(workflow) as run:
         undo = f"backstay undo {shell_words(run.id)}"
-        await _require_open(run, f"cancel: {run.id} has ended; what it did is taken back with: {undo}")
+        await _require_open(run, f"cancel: {run.id} has ended; what it did is undone with: {undo}")
         await run.cancel()
     Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
 
@@ -161,7 +161,7 @@ async def _is_open(run: Run, settings: Settings) -> bool:
 
 
 async def _did_nothing(run: Run) -> bool:
-    """Return whether an ended run is known to have had no effect at all, taken back by now or not."""
+    """Return whether an ended run is known to have had no effect at all, undone by now or not."""
     try:
         result = await run.result()
     except BackstayError:
@@ -173,7 +173,7 @@ async def _did_nothing(run: Run) -> bool:
 
 
 async def previewed(workflow: str, *, silent: bool = False) -> "UndoPreview":
-    """Show what an undo would take back now, and return it."""
+    """Show what an undo would do now, and return it."""
     found = await _preview(Settings.load(), workflow, None)
     if not silent:
         _shown(Terminal(), found, "text")

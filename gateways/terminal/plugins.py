@@ -46,7 +46,7 @@ def mcp(*, local: Local = False) -> None:
 def grant(plugin: str, /, *actions: str, leave_out: Globs = (), output: Output = "text") -> None:
     """Let jobs of a plugin run without asking, as long as its files are what they are now.
 
-    The grant is in toolbox.json, where workers read it as they start; without an action, it is taken back.
+    The grant is in toolbox.json, where workers read it as they start; without an action, it is revoked.
 
     Parameters
     ----------

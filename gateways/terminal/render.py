@@ -219,8 +219,8 @@ def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
     return table
 
 
-def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tuple[str, str]]:
-    """Yield how a run ended, for people; `taken_back` are the effects that were undone after its end."""
+def ending_lines(result: Result, undone_since: Container[int] = ()) -> Iterator[tuple[str, str]]:
+    """Yield how a run ended, for people; `undone_since` are the effects that were undone after its end."""
     rows = "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(result.budget.plain(), result.usage))
     yield f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
     if result.error is not None:
@@ -230,15 +230,15 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
     for undone in result.undone:
         yield f"undo of {undone_line(undone)}", "magenta"
     stood = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
-    standing = [effect for effect in stood if effect.n not in taken_back]
+    standing = [effect for effect in stood if effect.n not in undone_since]
     if gone := len(stood) - len(standing):
-        yield f"effects that were taken back since: {gone}", "magenta"
+        yield f"effects that were undone since: {gone}", "magenta"
     if standing and not result.workflow_id.startswith("undo-"):
         yield from _standing_lines(standing, shell_words(result.workflow_id))
 
 
 def _standing_lines(standing: list[Effect], workflow: str) -> Iterator[tuple[str, str]]:
-    """Yield which effects can be taken back, how, and which cannot."""
+    """Yield which effects can be undone, how, and which cannot."""
     can, cannot = ([effect for effect in standing if bool(effect.undo) is undoable] for undoable in (True, False))
     several = len(standing) > 1
     how = "none of them can be undone" if several else "it cannot be undone"
@@ -264,7 +264,7 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
         what += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
     yield f"{effect['effect']}. {what}: {effect['shown'] or 'CANNOT BE UNDONE'}"
     if effect.get("parked"):
-        yield "   an undo of it has failed; a person must take it back by hand, or undo the run again"
+        yield "   an undo of it has failed; a person must undo it by hand, or undo the run again"
     if later := told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())]):
         yield f"   {later}"
 
@@ -274,7 +274,7 @@ def undone_line(undone: Undone) -> str:
     # The reason may name the call already.
     named = undone.shown is not None and undone.shown in (undone.detail or "")
     parked = f"parked, {left_to_people(None) if named else undone.by_hand}"
-    how = {"compensated": "taken back", "parked": parked}.get(undone.state, undone.state)
+    how = {"compensated": "undone", "parked": parked}.get(undone.state, undone.state)
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
     what = one_line(call_line(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)

@@ -24,7 +24,7 @@ from gateways.terminal.flags import By, Output, User, Workflow, Yes, json_object
 from gateways.terminal.follow import RunFollower
 from gateways.terminal.reading import readable
 from gateways.terminal.render import ending_lines, event_line, result_text, style_of
-from gateways.terminal.session import account_name, find, session, stored_run, taken_back
+from gateways.terminal.session import account_name, find, session, stored_run, undone_since
 from gateways.terminal.terminal import Terminal
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
@@ -144,7 +144,7 @@ async def attach(workflow: Workflow, *, yes: Yes = False, by: By = None, output:
         known = await find(backstay, workflow)
         try:
             is_open = await known.is_open()
-            back = () if is_open else await taken_back(settings, known.id)
+            back = () if is_open else await undone_since(settings, known.id)
         except RunNotFound:
             return await _remembered(terminal, settings, workflow, output)
         return await follow(terminal, known, settings, yes=yes, by=by, output=output, back=back, reads=is_open)
@@ -163,7 +163,7 @@ async def follow(
 ) -> int:
     """Follow a run to its end and print its Result; when the person detaches, print how to come back.
 
-    `back` are the effects that were taken back since its end. With `reads`, a worker is there to read answers.
+    `back` are the effects that were undone since its end. With `reads`, a worker is there to read answers.
     """
     editor = settings.environment.get("VISUAL") or settings.environment.get("EDITOR")
     prompt = Prompt(terminal, run, settings, by=by or account_name(), editor=editor)
@@ -183,7 +183,7 @@ async def follow(
 
 
 def shown(terminal: Terminal, result: Result, output: Output, back: Container[int] = ()) -> int:
-    """Print a Result and return the exit code it stands for; some of its effects may have been taken back since."""
+    """Print a Result and return the exit code it stands for; some of its effects may have been undone since."""
     for line, style in ending_lines(result, back):
         terminal.say(line, style)
     terminal.results(output, result.plain(), [result_text(result)])
@@ -199,7 +199,7 @@ async def _remembered(terminal: Terminal, settings: Settings, workflow: str, out
         events = await store.events.of_run(row.run)
     for event in events:
         terminal.say(event_line(event), style_of(event))
-    return shown(terminal, Result.model_validate(row.result), output, await taken_back(settings, workflow))
+    return shown(terminal, Result.model_validate(row.result), output, await undone_since(settings, workflow))
 
 
 def _read(path: Path, field: str) -> Any:

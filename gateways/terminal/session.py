@@ -178,8 +178,8 @@ async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[
         yield store, await store.runs.get(workflow)
 
 
-async def taken_back(settings: Settings, workflow: str) -> frozenset[int]:
-    """Return the numbers of the effects that were taken back by now, as far as the store of this machine knows."""
+async def undone_since(settings: Settings, workflow: str) -> frozenset[int]:
+    """Return the numbers of the effects that were undone by now, as far as the store of this machine knows."""
     with contextlib.suppress(StoreUnavailable):
         async with stored_run(settings, workflow) as (store, row):
             effects = [] if row is None else await store.effects.of_run(row.run)

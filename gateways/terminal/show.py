@@ -143,9 +143,9 @@ def _family_lines(seen: "RunView") -> Iterator[str]:
 
 
 def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
-    """Yield what an undo would do, what was taken back, and how the run ended."""
+    """Yield what an undo would do, what was undone, and how the run ended."""
     result = None if seen.result is None else Result.model_validate(seen.result)
-    back = {effect["effect"] for effect in undo["taken_back"]}
+    back = {effect["effect"] for effect in undo["undone"]}
     left = [] if result is None else [u for u in result.undone if u.by_hand and u.effect not in back]
     # The Result says better why an undo has failed.
     said = {undone.effect: {"parked": False} for undone in left}
@@ -153,8 +153,8 @@ def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
         yield f"can be undone, newest first (backstay undo {shell_words(seen.found.workflow_id)}):"
         told = (effect | said.get(effect["effect"], {}) for effect in effects)
         yield from (f"  {line}" for effect in told for line in preview_lines(effect))
-    for effect in undo["taken_back"]:
-        yield f"taken back: {effect['effect']}. {call_line(effect['tool'], effect['arguments'])}"
+    for effect in undo["undone"]:
+        yield f"undone: {effect['effect']}. {call_line(effect['tool'], effect['arguments'])}"
     if result is not None:
         (end, _), *error = list(ending_lines(result.model_copy(update={"undone": (), "effects": ()})))
         yield f"outcome {end}"

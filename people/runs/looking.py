@@ -103,7 +103,7 @@ async def look(
             seen.fault = str(error)
     _show_only_to(sources, seen, by)
     if not seen.undo or (found.row is not None and not found.is_open):
-        # Only the store knows what was taken back after the end of a run.
+        # Only the store knows what was undone after the end of a run.
         seen.undo = await undo_of(sources, found)
     await _ended(sources, seen)
     return seen
@@ -169,7 +169,7 @@ async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
 
 
 async def _ended(sources: RunSources, seen: RunView) -> None:
-    """Add how a run ended that left no Result in the store, and whether somebody takes it back now."""
+    """Add how a run ended that left no Result in the store, and whether somebody undoes it now."""
     found = seen.found
     if found.is_open or found.fault or found.is_older:
         return

@@ -23,15 +23,15 @@ _STATES = {
     "REVIEWING": "being reviewed",
     "COMPLETED": "completed",
     "FAILED": "failed",
-    "ROLLBACK_COMPLETED": "taken back",
-    "ROLLBACK_FAILED": "not wholly taken back",
+    "ROLLBACK_COMPLETED": "undone",
+    "ROLLBACK_FAILED": "not fully undone",
 }
 _STATUS = {
     "pending": "to do",
     "running": "under way",
     "success": "done",
     "failed": "failed",
-    "rolled_back": "taken back",
+    "rolled_back": "undone",
 }
 _STATUS_TONES = {"running": "live", "success": "good", "failed": "bad"}
 
@@ -58,7 +58,7 @@ def known_plans(seen: RunView) -> list[KnownPlan]:
             # Of a long plan the store has all steps, and the request has the votes so far.
             voted = voted.model_copy(update={"steps": proposal.steps, "more": 0}) if proposal and voted.more else voted
             proposal = voted
-        # Only the store knows what was taken back after the end of a run.
+        # Only the store knows what was undone after the end of a run.
         if name in seen.plans and (name not in kept or kept[name].ended is None):
             plan, life = _as_the_run_says(seen.plans[name])
             plan = kept[name].plan if name in kept else plan

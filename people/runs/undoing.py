@@ -1,4 +1,4 @@
-"""Say what an undo of a run would take back, whether that is what a person agreed to, and who may stop a run."""
+"""Say what an undo of a run would undo, whether that is what a person agreed to, and who may stop a run."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ _DIGITS = 32
 
 
 class UndoPreview(NamedTuple):
-    """Hold what would be taken back, and what names exactly that."""
+    """Hold what would be undone, and what names exactly that."""
 
     undo: dict[str, Any]
     digest: str
@@ -33,7 +33,7 @@ async def preview(
     deed: str = "undo",
     most: int | None = MOST_UNDO,
 ) -> UndoPreview:
-    """Return what an undo would take back now; raises Pruned when nothing of it is known any more.
+    """Return what an undo would do now; raises Pruned when nothing of it is known any more.
 
     `deed` is what the person agrees to. Of a run that the store at hand does not have, the run says it.
     """
@@ -52,7 +52,7 @@ async def preview(
 async def undo_of(
     sources: RunSources, found: KnownRun, to_step: int | None = None, *, most: int | None = MOST_UNDO
 ) -> dict[str, Any]:
-    """Return what an undo would take back now, last first, as the run itself would say it.
+    """Return what an undo would do now, last first, as the run itself would say it.
 
     `to_step`: only what came after that step; `most`: how many effects it names, None for all.
     """

@@ -26,7 +26,7 @@ def wire_of(seen: RunView) -> dict[str, Any]:
         "status": None if seen.status is None else seen.status.plain(),
         "budget": seen.budget or None,
         "plans": _plans(seen),
-        "undo": seen.undo | {"effects": _standing(seen), "taken_back": _taken_back(seen)},
+        "undo": seen.undo | {"effects": _standing(seen), "undone": _undone(seen)},
         "undoing": seen.undoing,
         "pending": [request.plain() for request in seen.pending],
         "effects": [_effect(seen, row) for row in seen.effects if not row.undo][-MOST_EFFECTS:],
@@ -53,12 +53,12 @@ def _effect(seen: RunView, row: EffectRow) -> dict[str, Any]:
 
 
 def _standing(seen: RunView) -> list[dict[str, Any]]:
-    """Return what an undo would take back now; of what an undo has failed for, `parked` says so."""
+    """Return what an undo would do now; of what an undo has failed for, `parked` says so."""
     effects = seen.undo.get("effects", [])
     return [effect | ({"parked": True} if effect["effect"] in seen.parked else {}) for effect in effects]
 
 
-def _taken_back(seen: RunView) -> list[dict[str, Any]]:
+def _undone(seen: RunView) -> list[dict[str, Any]]:
     gone = [row for row in seen.effects if not row.undo and row.state is EffectState.COMPENSATED]
     return [{"effect": row.n, "tool": row.tool, "arguments": seen.arguments.get(row.n, {})} for row in gone]
 

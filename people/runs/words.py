@@ -10,7 +10,7 @@ OUTCOMES = {
     "running": "running",
     "waiting": "waiting for people",
     "paused": "paused",
-    "undoing": "taking back",
+    "undoing": "undoing",
     "done": "ending",
     "completed": "completed",
     "failed": "failed",

@@ -36,7 +36,7 @@ class EffectRecord(Frozen):
     answer: dict[str, Any] | None = None
     """None: it has not ended, or was cut off."""
     hosts: tuple[str, ...] = ()
-    """What it could reach outside, where nothing is taken back."""
+    """What it could reach outside, where nothing is undone."""
 
 
 class WorkspaceEffects:
@@ -93,12 +93,12 @@ class WorkspaceEffects:
     def outcome(self, effect: str) -> dict[str, Any]:
         """Return under `ok` whether an effect took place, and what it answered, which is final; or an `error`.
 
-        Of what was cut off, the files were taken back; the data that it told other hosts was not, and nobody knows of
+        Of what was cut off, the files were undone; the data that it told other hosts was not, and nobody knows of
         it here.
         """
         known = self._recorded(effect)
         if known is not None and known.answer is None:
-            return {"error": f"its files were taken back, and what it told {', '.join(known.hosts)} is not known"}
+            return {"error": f"its files were undone, and what it told {', '.join(known.hosts)} is not known"}
         return {"ok": {"applied": known is not None, "answer": None if known is None else known.answer}}
 
     def restore(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -165,11 +165,11 @@ class WorkspaceEffects:
         """Return an error, with what is left of what the call did; `told`: it says by itself where nothing is."""
         left = self._revert(begun)
         if left:
-            return {"error": f"{error}; what it did was taken back, but {left}", "partly": True}
+            return {"error": f"{error}; what it did was undone, but {left}", "partly": True}
         return {"error": error if told else f"{error}; nothing of it was kept"}
 
     def _keep_reach(self, begun: EffectRecord) -> None:
-        """Remember that an effect whose files were taken back could reach other hosts: it is not just repeated."""
+        """Remember that an effect whose files were undone could reach other hosts: it is not just repeated."""
         if begun.hosts:
             _write(self._path(begun.effect), begun)
 

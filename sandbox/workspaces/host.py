@@ -1,7 +1,7 @@
 """The host of workspaces: a process without secrets that owns the folder, starts the jails and takes the snapshots.
 
-Its worker speaks to it through standard input and output. When that ends, all that is under way is ended and taken
-back, and so is the host: `python -m sandbox.workspaces.host`.
+Its worker speaks to it through standard input and output. When that ends, all that is under way is ended and undone,
+and so is the host: `python -m sandbox.workspaces.host`.
 """
 
 import asyncio

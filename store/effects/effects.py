@@ -102,7 +102,7 @@ _OF_TREE = select(_TREE).order_by(_TREE.c.n)
 
 def could_be_undone(of: FromClause) -> ColumnElement[bool]:
     """Return what holds of an effect that could still be undone."""
-    # An effect that was kept because nothing takes it back was dealt with before.
+    # An effect that was kept because nothing undoes it was dealt with before.
     kept = (of.c.state == EffectState.KEPT) & of.c.undo_shown.is_not(None)
     return of.c.state.in_(_COULD_BE_UNDONE) | kept
 

@@ -1,6 +1,6 @@
-"""Know which undos are parked: the effects that were to be taken back, and wait for a person instead.
+"""Know which undos are parked: the effects that were to be undone, and wait for a person instead.
 
-The timeline says so when it happens, and says too when an effect was taken back after all.
+The timeline says so when it happens, and says too when an effect was undone after all.
 """
 
 from collections.abc import Sequence

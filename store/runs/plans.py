@@ -96,7 +96,7 @@ def _of_run(connection: Connection, run: str) -> list[KeptPlan]:
 
 
 def _undone(connection: Connection, run: str) -> dict[int, str]:
-    """Return what became of the effects that were to be taken back, also after the end of the run."""
+    """Return what became of the effects that were to be undone, also after the end of the run."""
     told = (body["data"] for body in connection.execute(_TAKEN_BACK, {"run_": run}).scalars())
     found = {data["effect"]: data["state"] for data in told if data.keys() >= {"effect", "state"}}
     return found | dict.fromkeys(connection.execute(_COMPENSATED, {"run_": run}).scalars(), "compensated")

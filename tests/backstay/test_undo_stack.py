@@ -97,7 +97,7 @@ def test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it(whole, fir
 
 @promise("undo:trimmed-order")
 @given(STACKS, st.integers(0, 12), st.none() | st.integers(0, 24))
-def test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store(whole, keep, to_step):
+def test_what_an_undo_covers_is_the_same_for_a_trimmed_stack_and_the_store(whole, keep, to_step):
     trimmed = whole.trimmed(keep)
 
     kept = trimmed.to_undo(to_step)

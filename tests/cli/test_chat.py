@@ -256,7 +256,7 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
 
 @promise("sessions:undo-as-shown")
 @pytest.mark.thorough
-async def test_commands_look_and_take_back(chat, turns, opened):
+async def test_commands_look_and_undo(chat, turns, opened):
     text = turns.text(mail("one@undone.example"), finished("sent"))
     async with chat("--by", "ana", "--budget.max-steps", "7") as screen:
         await ready(screen)
@@ -267,7 +267,7 @@ async def test_commands_look_and_take_back(chat, turns, opened):
         await screen.shows("there is no /nonsense; /help says what there is")
         await ready(screen)
         screen.enter("/help")
-        await screen.shows("take back what the last turn did")
+        await screen.shows("undo what the last turn did")
         await ready(screen)
         screen.enter("/tools send an e-mail")
         await screen.shows("mail.send_email")
@@ -293,13 +293,13 @@ async def test_commands_look_and_take_back(chat, turns, opened):
         await ready(screen)
         screen.enter("/undo")
         await screen.shows("recall_email")
-        await screen.shows("take this back? [y]es, [n]o:")
+        await screen.shows("undo this? [y]es, [n]o:")
         screen.enter("n")
-        await screen.shows("nothing was taken back")
+        await screen.shows("nothing was undone")
         assert sent(opened, "@undone.example") == ["one@undone.example"]
         await ready(screen)
         screen.enter("/undo")
-        await screen.shows("take this back? [y]es, [n]o:")
+        await screen.shows("undo this? [y]es, [n]o:")
         screen.enter("y")
         await screen.shows("rolled_back")
         await ready(screen)
@@ -308,7 +308,7 @@ async def test_commands_look_and_take_back(chat, turns, opened):
 
 
 @promise("sessions:undo-as-shown")
-async def test_what_an_undo_in_a_chat_has_shown_is_what_it_takes_back(chat, turns, opened, nursery, tmp_path):
+async def test_what_an_undo_in_a_chat_has_shown_is_what_it_undoes(chat, turns, opened, nursery, tmp_path):
     text = turns.text(mail("one@shown.example"), mail("two@shown.example"), finished("sent"))
     async with chat("--by", "ana", "--session", "as-shown") as screen:
         await ready(screen)
@@ -321,7 +321,7 @@ async def test_what_an_undo_in_a_chat_has_shown_is_what_it_takes_back(chat, turn
         await screen.shows("completed")
         await ready(screen)
         screen.enter("/undo")
-        shown = await screen.shows("take this back? [y]es, [n]o:")
+        shown = await screen.shows("undo this? [y]es, [n]o:")
         assert "one@shown.example" in shown
         assert "two@shown.example" in shown
         given = {"environment": environment_of(opened), "folder": tmp_path}
@@ -330,7 +330,7 @@ async def test_what_an_undo_in_a_chat_has_shown_is_what_it_takes_back(chat, turn
         assert sent(opened, "@shown.example") == ["one@shown.example"]
         screen.enter("y")
         await screen.shows("it has changed since it was shown")
-        again = await screen.shows("take this back? [y]es, [n]o:")
+        again = await screen.shows("undo this? [y]es, [n]o:")
         assert "one@shown.example" in again
         assert "two@shown.example" not in again
         assert sent(opened, "@shown.example") == ["one@shown.example"]

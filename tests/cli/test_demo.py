@@ -83,8 +83,8 @@ def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(crashed
     assert f"EUR {total:,.2f} is overdue" in out
     # Nothing is up any more that an undo or a look would need.
     assert "There is no terminal, so the demo stops here, with its Temporal." in err
-    assert "Start it at a terminal to look at the run afterwards and to take it back." in err
-    assert re.search(r"Look at it|Take it back|backstay undo", out + err) is None
+    assert "Start it at a terminal to look at the run afterwards and to undo it." in err
+    assert re.search(r"Look at it|Undo it|backstay undo", out + err) is None
 
 
 @promise("demo:crash")
@@ -106,7 +106,7 @@ def assert_killed_amid_the_sending(said):
 
 
 async def seen_at_a_terminal(folder, *flags):
-    """Approve at a terminal and take back what was done; return what was shown up to then, and all of it."""
+    """Approve at a terminal and undo what was done; return what was shown up to then, and all of it."""
     demonstration = (*DEMO, "--home", str(share_images(folder / "demo")), *flags)
     async with at_terminal(*demonstration, environment=bare(), folder=HOUSE) as terminal:
         await terminal.shows("[d]etach?")
@@ -114,7 +114,7 @@ async def seen_at_a_terminal(folder, *flags):
         terminal.type("a")
         shown = await terminal.shows("Everything stays up until you press Enter")
         assert_every_mail_was_sent_once(folder)
-        (told,) = re.findall(r"Take it back:  (.*)", shown)
+        (told,) = re.findall(r"Undo it:  (.*)", shown)
         # As in a checkout whose demo has run in its usual home, and which nobody has trusted.
         checkout = folder / "checkout"
         (checkout / ".backstay").mkdir(parents=True)
@@ -146,17 +146,17 @@ def test_at_a_terminal_a_worker_that_is_killed_during_the_sending_sends_nothing_
 
 @promise("demo:first-step")
 @pytest.mark.timeout(400)
-def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(crashed_at_a_terminal):
-    assert_taken_back(*crashed_at_a_terminal)
+def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_undone(crashed_at_a_terminal):
+    assert_undone(*crashed_at_a_terminal)
 
 
 @promise("demo:first-step")
 @pytest.mark.thorough
-async def test_the_demo_without_a_kill_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
-    assert_taken_back(tmp_path, *await seen_at_a_terminal(tmp_path))
+async def test_the_demo_without_a_kill_asks_once_and_stays_up_until_it_was_undone(tmp_path):
+    assert_undone(tmp_path, *await seen_at_a_terminal(tmp_path))
 
 
-def assert_taken_back(folder, shown, recalled):
+def assert_undone(folder, shown, recalled):
     count = len(overdue(folder)[0])
     # It had asked once before.
     assert "[d]etach?" not in shown

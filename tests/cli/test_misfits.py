@@ -80,7 +80,7 @@ async def site(temporal, nursery, tmp_path_factory):
 
 @asynccontextmanager
 async def undisturbed(site: Site):
-    """Have a run of the fit worker wait for a person while something happens, then go on and be taken back."""
+    """Have a run of the fit worker wait for a person while something happens, then go on and be undone."""
     mail = {"to": f"{uuid.uuid4().hex}@fit.example", "subject": "s", "body": "b"}
     replies = (
         Reply(calls=[("mail__send_email", mail)]),

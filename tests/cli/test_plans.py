@@ -201,7 +201,7 @@ async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_a
     assert story["undone"] == [{"effect": 1, "tool": "mail.send_email", "state": "compensated"}]
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
         *(f"## Plan: letters⏎\\#\\# Approved by all \\<b\\> (id {name})" for name in ("p1", "p2")),
-        *["## Plan: fewer (id p3)", "## Taken back"],
+        *["## Plan: fewer (id p3)", "## Undone"],
     ]
     assert "be polite" in page
     assert "one is enough" in page

@@ -135,7 +135,7 @@ async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, comma
     undone, previewed = await command("undo", run.id, "--yes"), await command("undo", run.id, "--preview")
 
     assert "pruned 20" in shown.out
-    assert "undo would take back" not in shown.out
+    assert "undo would do" not in shown.out
     assert [row["state"] for row in json.loads(listed.out) if row["id"] == run.id] == ["pruned"]
     assert (previewed.code, undone.code) == (1, 1), (previewed, undone)
     assert "was pruned on" in previewed.err

@@ -224,7 +224,7 @@ async def following(run, request):
 
 
 @promise("clients:steers")
-async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled(run, scripts, backstay, opened):
+async def test_a_run_is_held_resumed_topped_up_previewed_undone_and_cancelled(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@steered.example")), id="steered")
     await waiting(backstay, "steered")
 
@@ -240,10 +240,10 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     )
     undone = await run("undo", "steered", "--by", "ana")
     target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
-    assert f"{target}: taken back by mail.recall_email(" in undone.err
+    assert f"{target}: undone by mail.recall_email(" in undone.err
     assert undone.code == 0
     shown = await run("show", "steered")
-    assert f"taken back: 1. {target}" in shown.out.splitlines()
+    assert f"undone: 1. {target}" in shown.out.splitlines()
     assert (await run("cancel", "steered")).code == 0
     assert (await run("attach", "steered")).code == 7
 
@@ -264,7 +264,7 @@ async def test_what_is_asked_of_an_ended_run_is_refused_with_the_way_on(run, scr
 
 
 @promise("undo:preview-step")
-async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(run, scripts):
+async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_covers(run, scripts):
     steps = [mails("one@free.example"), mails("two@free.example")]
     await run("run", scripts.task(*steps)["text"], "--id", "two-steps", "--yes")
     every = json.loads((await run("undo", "two-steps", "--preview", "--output", "json")).out)
@@ -274,7 +274,7 @@ async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(
 
 @promise("undo:by-hand")
 @pytest.mark.thorough
-async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
+async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
     await waiting(backstay, "parked")
     await opened.mailbox.refuse_recall("parked")
@@ -292,18 +292,18 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
 
     target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
     for told in (*in_run, after_end.err, while_open.err):
-        (line,) = [line for line in told.splitlines() if "take it back by hand" in line]
-        assert f"{target}: parked, a person must take it back by hand (" in line
+        (line,) = [line for line in told.splitlines() if "undo it by hand" in line]
+        assert f"{target}: parked, a person must undo it by hand (" in line
         assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in line
     assert (after_end.code, while_open.code) == (6, 6)
     listed, why = shown.partition("can be undone, newest first")[2].splitlines()[1:3]
     assert listed.strip().startswith(f"1. {target} (step 1): mail.recall_email(message_id=")
-    assert "an undo of it has failed; a person must take it back by hand, or undo the run again" in why
+    assert "an undo of it has failed; a person must undo it by hand, or undo the run again" in why
 
 
 @promise("undo:done-by-hand")
 @pytest.mark.thorough
-async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, opened):
+async def test_a_parked_effect_is_recorded_as_undone_by_hand(run, scripts, opened):
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "by-hand")
     await opened.mailbox.refuse_recall("by-hand")
     early = await run("undo", "by-hand", "--done", "1", "--by", "ana")
@@ -317,13 +317,13 @@ async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, o
     assert "the undo of effect 1 is not parked" in early.err
     assert "done: is about one effect; leave --preview and --to-step out" in wrong.err
     assert "comment: only with --done; leave it out" in silent.err
-    assert "taken back by hand, ana says so: deleted it myself" in done.err
+    assert "undone by hand, ana says so: deleted it myself" in done.err
     assert "can be undone" not in shown
 
 
 @promise("clients:steers")
 @pytest.mark.thorough
-async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
+async def test_what_an_ended_run_did_is_undone(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
     assert "one@ended.example" in opened.mailbox.sent()
 
@@ -333,11 +333,11 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     back = await run("attach", "undo-over", "--output", "json")
     assert (json.loads(back.out)["outcome"], json.loads(back.out)["success"], back.code) == ("rolled_back", True, 0)
     target = 'mail.send_email {"body":"b","subject":"s","to":"one@ended.example"}'
-    assert f"undo of {target}: taken back by mail.recall_email(" in undone.err
-    # What was taken back is promised nowhere any more.
+    assert f"undo of {target}: undone by mail.recall_email(" in undone.err
+    # What was undone is promised nowhere any more.
     shown, followed = await run("show", "over"), await run("attach", "over")
-    assert ("can be undone" in shown.out, f"taken back: 1. {target}" in shown.out) == (False, True)
-    assert ("undo them with" in followed.err, "were taken back since: 1" in followed.err) == (False, True)
+    assert ("can be undone" in shown.out, f"undone: 1. {target}" in shown.out) == (False, True)
+    assert ("undo them with" in followed.err, "were undone since: 1" in followed.err) == (False, True)
     assert (await run("undo", "over", "--preview")).err == "nothing to undo\n"
     again = await run("undo", "over", "--by", "ana")
 
@@ -354,8 +354,8 @@ async def test_an_undo_of_a_run_that_did_nothing_says_so_and_starts_nothing(run,
     undone = await run("undo", "harmless")
     told = await run("undo", "harmless", "--output", "json")
 
-    assert (undone.code, undone.out, undone.err) == (0, "the run has no effect that could be taken back\n", "")
-    assert json.loads(told.out)["final_summary"] == "the run has no effect that could be taken back"
+    assert (undone.code, undone.out, undone.err) == (0, "the run has no effect that could be undone\n", "")
+    assert json.loads(told.out)["final_summary"] == "the run has no effect that could be undone"
     assert "no run undo-harmless" in (await run("show", "undo-harmless")).err
 
 

@@ -131,7 +131,7 @@ async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
     page = (tmp_path / "pages/mail.md").read_text(encoding="utf-8")
     assert page in printed.out
     assert "**Not available:** denied: deny\\[0\\]: mail.delete\\_\\*" in page
-    assert "- Taken back: by recall\\_email" in page
+    assert "- Undone: by recall\\_email" in page
 
 
 @promise("tools:docs")

@@ -376,7 +376,7 @@ async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(
 
 @promise("clients:undo")
 @pytest.mark.thorough
-async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scripts, made):
+async def test_undo_covers_an_open_run_and_later_an_ended_one(backstay, scripts, made):
     run = await backstay.start(scripts.task(mails("first@free.example"), mails("second@open.example")))
     (request,) = await asked(run)
 

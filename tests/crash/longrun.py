@@ -213,7 +213,7 @@ async def watched(client: Client, nursery: Nursery, folder: Path, steps: int, **
 
 
 async def check_undo(case: Case, run: Run, steps: int, count: int = UNDONE) -> None:
-    """Undo the last effects, and assert that exactly these were taken back."""
+    """Undo the last effects, and assert that exactly these were undone."""
     before = case.mailbox.sent()
     undone = await run.undo(to_step=steps - 2 * count)
     assert [effect.state for effect in undone] == ["compensated"] * count

@@ -118,7 +118,7 @@ POINTS = [
     # A lost answer is being cleared up.
     Point("before", "settle_effect", 1, shape="lost", transport="stdio"),
     *_both("effects.resolve", 1, shape="lost", transport="stdio"),
-    # Effects are being taken back.
+    # Effects are being undone.
     Point("before", "call_tool.undo", 2, shape="rollback"),
     Point("after", "provider.request.send", 5, shape="rollback"),
     Point("after", "load_effects", shape="undo_run"),

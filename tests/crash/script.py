@@ -13,7 +13,7 @@ SEND = "mail__send_email"
 
 
 class Script:
-    """Read twice, look into a result, send three mails, finish; `success=False` makes the run take them back."""
+    """Read twice, look into a result, send three mails, finish; `success=False` makes the run undo them."""
 
     def __init__(self, witness: Path, *, during: int = 0, success: bool = True) -> None:
         self.witness = witness

@@ -169,7 +169,7 @@ async def talk(screen, scene, case, working):
         await screen.waits_for("you>", 120)
         if number == 8:
             screen.enter("/undo")
-            await screen.shows("take this back? [y]es, [n]o:")
+            await screen.shows("undo this? [y]es, [n]o:")
             screen.enter("y")
             await screen.shows("rolled_back")
             await screen.waits_for("you>")
@@ -195,7 +195,7 @@ def check(case, listening, screen):
     assert listening.texts == {}
     for request in case.model.requests:
         assert_well_formed(request)
-    # The second mail was taken back; the first stands.
+    # The second mail was undone; the first stands.
     assert case.mailbox.sent() == ["one@ten.example"]
     assert case.mailbox.requests("recall_email") == 1
 

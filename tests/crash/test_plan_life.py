@@ -150,7 +150,7 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             await killed(last)
 
             undoing = await case.worker("before:call_tool.undo:2")
-            # Whoever takes all of it back must be somebody who may decide about each part.
+            # Whoever undoes all of it must be somebody who may decide about each part.
             ask = {"workflow_id": run.id, "by": CY}
             ask["proof"] = signing.proof_of(ask, taking_back, key=KEY)
             undo = await case.start_undo(run.id, by=CY, proof=ask["proof"])

@@ -146,7 +146,7 @@ class Tree:
         assert known <= billed + calls, (known, billed, calls)
 
     def check_undone(self, result: dict[str, Any]) -> None:
-        """The root has taken back all of the tree in the order of the store's clock, last first."""
+        """The root has undone all of the tree in the order of the store's clock, last first."""
         with sqlite3.connect(self.case.folder / "home/backstay.db") as store:
             query = "SELECT effect_id, state FROM effects WHERE undo = 0 ORDER BY first_sent_at, effect_id"
             rows = store.execute(query).fetchall()

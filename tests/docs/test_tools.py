@@ -102,7 +102,7 @@ async def test_the_first_tool_of_the_page_is_a_tool(tmp_path):
 
 
 @promise("python:page")
-async def test_what_the_page_charges_is_found_and_taken_back(tmp_path):
+async def test_what_the_page_charges_is_found_and_undone(tmp_path):
     (tmp_path / "billing.py").write_text(of("python", "tools billing"), encoding="utf-8")
 
     async with opened(tmp_path, of("json", "tools billing")) as toolbox:

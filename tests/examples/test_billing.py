@@ -19,7 +19,7 @@ def context(*answers):
 
 
 @promise("python:example")
-async def test_a_charge_is_made_found_and_taken_back():
+async def test_a_charge_is_made_found_and_undone():
     made = await run_tool(billing.charge, {"customer": ANA, "cents": 500}, context())
     assert (made.outcome, made.data["cents"]) == ("succeeded", 500)
     assert (await run_tool(billing.total, {"customer": ANA})).data == 500

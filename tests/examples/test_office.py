@@ -95,7 +95,7 @@ async def undone(opened, handle):
 
 
 @promise("demo:answer")
-async def test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both_are_taken_back(temporal, tmp_path):
+async def test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both_are_undone(temporal, tmp_path):
     async with office(temporal, tmp_path) as opened:
         handle = await opened.start({"text": ANSWER, "user_id": "ana", "session_id": "desk"})
         request = await decided(opened, handle, verdict="approve")
@@ -132,7 +132,7 @@ async def test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both
 
 
 @promise("demo:rejected")
-async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(temporal, tmp_path):
+async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_undone(temporal, tmp_path):
     async with office(temporal, tmp_path) as opened:
         handle = await opened.start({"text": ANSWER})
         await decided(opened, handle, verdict="reject", comment="not today", stop=True)
@@ -159,7 +159,7 @@ async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_as
     assert len(sent(tmp_path)) == 1
     names = [event["name"] for event in result["events"]]
     assert ("effect.unknown" in names, names.count("approval.asked")) == (True, 1)
-    # A post whose answer was lost is taken back by what the channel says of it.
+    # A post whose answer was lost is undone by what the channel says of it.
     assert (back["outcome"], posted(tmp_path)) == ("rolled_back", [])
 
 

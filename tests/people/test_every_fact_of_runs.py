@@ -229,7 +229,7 @@ FACTS = {
     "run.earlier_events": ("open", 'Earlier events|before these are not shown|earlier_events": true'),
     "run.effects": ("open", r"mark\.write"),
     "run.arguments": ("open", "mark-effect-argument"),
-    "run.parked": ("ended", 'not taken back|undo of it has failed|"parked": true'),
+    "run.parked": ("ended", 'not undone|undo of it has failed|"parked": true'),
     "run.requests": ("silent", "mark-question"),
     "run.decisions": ("open", "mark-decider"),
     "run.kept_plans": ("open", "mark-plan"),
@@ -243,7 +243,7 @@ FACTS = {
     "run.undo": ("open", "mark-would-be-undone"),
     "run.result": ("ended", "mark-summary"),
     "run.failure": ("failed", "mark-failure"),
-    "run.undoing": ("ended", 'taking back|undo of it is under way|undoing": true'),
+    "run.undoing": ("ended", 'undoing|undo of it is under way|undoing": true'),
     "run.fault": ("silent", "mark-fault"),
     "found.workflow_id": ("open", "mark-workflow"),
     "found.run_id": ("open", "mark-first"),
@@ -279,7 +279,7 @@ FACTS = {
     "event.mcp_name": ("open", "mark-mcp-name"),
     "undone.effect": ("ended", 'effect": 8081'),
     "undone.tool": ("ended", r"mark\.undone"),
-    "undone.state": ("ended", "parked|not taken back"),
+    "undone.state": ("ended", "parked|not undone"),
     "undone.arguments": ("ended", "mark-parked-argument"),
     "undone.shown": ("ended", "mark-by-hand"),
     "undone.detail": ("ended", "mark-detail"),
@@ -308,7 +308,7 @@ FACTS = {
 OF_PROGRAMS = "names the run for programs and for what is signed; people read what it was about"
 EVENTS_SAY = "each refusal, and each call, is an event of its own"
 THE_LAST = "a part of what stands here whole: the effects and events of the run"
-NUMBER = "people take it back by hand by its tool and its arguments; its number is for programs"
+NUMBER = "people undo it by hand by its tool and its arguments; its number is for programs"
 AT_ATTACH = "`backstay attach` tells the events of a run, and `backstay result --step` its calls, whole"
 AT_RESULT = "`backstay result` reads it whole, and `backstay audit` the ledger"
 A_THREAD = "a thread tells what happens, what waits and how it ended, with a link to the page, which says all of it"

@@ -18,7 +18,7 @@ SCRIPTS: dict[str, Script] = {
 
 
 async def settled(name: str, engine: Engine) -> Handle:
-    """The declared check settles what was lost, or the run gives up and takes everything back."""
+    """The declared check settles what was lost, or the run gives up and undoes everything."""
     return await engine.start({"text": name}, f"golden-{name}")
 
 

@@ -1,4 +1,4 @@
-"""Plans that a model proposes, and a plan of which a group is taken back."""
+"""Plans that a model proposes, and a plan of which a group is undone."""
 
 from tests.engine import Engine, pending
 from tests.replay.steps import FINISH, Handle, Play, Script, decided
@@ -47,7 +47,7 @@ async def stopped_beside(engine: Engine) -> Handle:
 
 
 async def grouped(engine: Engine) -> Handle:
-    """Read twice at once, and take back a group of which a step fails."""
+    """Read twice at once, and undo a group of which a step fails."""
     steps = [
         READ,
         READ,
@@ -88,7 +88,7 @@ async def plan_dry_run(engine: Engine) -> Handle:
 
 
 async def plan_reviewed(engine: Engine) -> Handle:
-    """Have a plan taken back whose review found too much."""
+    """Have a plan undone whose review found too much."""
     task = {"plan": {"steps": [READ, send("1")]}, "profile": "reviewed"}
     handle = await engine.start(task, "golden-plan-reviewed")
     await decided(handle, "approve", "plan")

@@ -12,7 +12,7 @@ POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow
 
 
 async def followed(outer: Engine) -> Handle:
-    """Answer the question of one task, let the server forget another one, and take back what the first did."""
+    """Answer the question of one task, let the server forget another one, and undo what the first did."""
     steps = [
         {"tool": "slow.send", "arguments": {"mark": "golden", "asks": True}},
         {"tool": "slow.send", "arguments": {"mark": "forgotten", "lasts_s": 600, "ttl_ms": 1500}},

@@ -172,7 +172,7 @@ async def undo_run_found(engine: Engine) -> Handle:
 
 
 async def undo_by_hand(engine: Engine) -> Handle:
-    """A person records that they took back what the undo has parked."""
+    """A person records that they undid what the undo has parked."""
     name = "golden-undo-by-hand"
     await ended(await engine.start({"text": "undo-by-hand"}, f"{name}-first"))
     await ended(await _undo(engine, f"{name}-first", f"{name}-before"))

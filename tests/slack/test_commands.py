@@ -87,7 +87,7 @@ async def test_what_an_open_run_did_is_undone_too(office):
     await handle.terminate("the test is over")
 
 
-BY_HAND = "not taken back; a person must take it back by hand: mail.recall_email(message_id="
+BY_HAND = "not undone; a person must undo it by hand: mail.recall_email(message_id="
 
 
 def cannot_be_recalled(office, handle):
@@ -98,7 +98,7 @@ def cannot_be_recalled(office, handle):
 
 
 @promise("undo:by-hand")
-async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(office):
+async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(office):
     ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
     handle, head, _ = await started(office, text_of(office, mail("c@x.example"), ask))
     (question,) = await pending(handle)

@@ -132,7 +132,7 @@ async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, databas
 
 @promise("effects:recorded")
 @pytest.mark.parametrize("state", [EffectState.COMPENSATED, EffectState.KEPT])
-async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path, state, database_url):
+async def test_an_effect_that_was_undone_or_kept_is_not_sent_again(tmp_path, state, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
         await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)

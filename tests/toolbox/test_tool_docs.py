@@ -122,7 +122,7 @@ def test_a_page_says_what_a_tool_does_takes_and_costs_to_undo():
 
 Kind: mcp; 3 tools (1 read_only, 1 write_safe, 1 restricted_write); available
 
-| tool | safety | taken back | what it does |
+| tool | safety | undone | what it does |
 |---|---|---|---|
 | mail.recall | restricted_write | no |  |
 | mail.send | write_safe | yes | Send an e-mail at once. |
@@ -148,7 +148,7 @@ await mail.recall()
 ```
 
 - Safety: restricted_write.
-- Taken back: it cannot be.
+- Undone: it cannot be.
 - A model calls it `mail__recall`.
 
 ## mail.send
@@ -186,7 +186,7 @@ await mail.send(to=["ana@example.com"], copies=2)
 ```
 
 - Safety: write_safe.
-- Taken back: by recall\\(id=result.id\\)
+- Undone: by recall\\(id=result.id\\)
 - Checked, when an answer was lost: by sent\\(\\), applied if result.found
 - Sent twice under one effect id, it takes effect once.
 - A model calls it `mail__send`.

@@ -204,21 +204,21 @@ async def test_another_task_under_the_name_of_one_that_was_started_is_refused(sh
 
 
 @promise("page:api-fields")
-async def test_a_number_is_no_text_and_no_truth_and_what_was_taken_back_by_hand_is_taken(shared):
+async def test_a_number_is_no_text_and_no_truth_and_what_was_undone_by_hand_is_taken(shared):
     _, scripts, _, ana = shared
     run = (await ana.post("/api/runs", json={"task": scripts.task(Reply(text="done"))})).json()["workflow_id"]
     await ana.get(f"/api/runs/{run}/result", params={"wait": 60})
     sent = {
         ("top_up", "max_steps"): ({"max_steps": True}, {"max_steps": "5"}),
-        ("taken_back", "effect"): ({"effect": "1"}, {"effect": True}, {}),
+        ("undone_by_hand", "effect"): ({"effect": "1"}, {"effect": True}, {}),
     }
     for (deed, field), bodies in sent.items():
         for body in bodies:
             answer = await ana.post(f"/api/runs/{run}/{deed}", json=body)
             assert (answer.status_code, answer.json()["error"]["message"].partition(":")[0]) == (422, field), body
     # The run has sent nothing, and says so itself.
-    none = await ana.post(f"/api/runs/{run}/taken_back", json={"effect": 1, "comment": "by hand"})
-    assert fits("post", "/runs/{workflow_id}/taken_back", none)["error"]["type"] != "InternalError", none.text
+    none = await ana.post(f"/api/runs/{run}/undone_by_hand", json={"effect": 1, "comment": "by hand"})
+    assert fits("post", "/runs/{workflow_id}/undone_by_hand", none)["error"]["type"] != "InternalError", none.text
     for before in ("nan x", "inf x", "1e999 x"):
         assert (await ana.get("/api/runs", params={"before": before})).status_code == 422
 

@@ -68,7 +68,7 @@ async def test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_w
 
 @promise("page:barriers")
 @pytest.mark.thorough
-async def test_what_asks_whether_to_take_back_or_to_end_a_run_has_none(browser, shared):
+async def test_what_asks_whether_to_undo_or_to_end_a_run_has_none(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("back@x.example"), mail("other@x.example")))
     async with opened(browser, served, handle) as page:
@@ -76,7 +76,7 @@ async def test_what_asks_whether_to_take_back_or_to_end_a_run_has_none(browser, 
         await told(page, f"decided: approve by {ANA}")
         await pending(handle)
         for opens, button, asks in (
-            ("Take back 1 effect", "Take back…", "Take this back?"),
+            ("Undo 1 effect", "Undo…", "Undo this?"),
             ("End this run", "End it…", "End this run?"),
         ):
             await page.goto(f"{served.url}/runs/{handle.id}")

@@ -368,9 +368,9 @@ async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes
             text = await stays_text(page, address)
             assert SEEN in text, address
         await page.goto(f"{served.url}/runs/{quote(name, safe='')}")
-        await page.get_by_text("Take back 1 effect").click()
-        await page.get_by_role("button", name="Take back…").click()
-        await page.get_by_role("heading", name="Take this back?").wait_for()
+        await page.get_by_text("Undo 1 effect").click()
+        await page.get_by_role("button", name="Undo…").click()
+        await page.get_by_role("heading", name="Undo this?").wait_for()
         assert f"undo {SEEN}" in await stays_text(page, "undo")
         await page.goto(served.url)
         # News may draw the list anew at any moment, also amid a click.

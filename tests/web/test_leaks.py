@@ -74,7 +74,7 @@ async def goes_wrong(url, path, form):
 
 
 async def lives(page, url, handle):
-    """Look at everything, decide a request after what is refused, and take back what it did."""
+    """Look at everything, decide a request after what is refused, and undo what it did."""
     path = f"/requests/{handle.id}/r1"
     async with httpx2.AsyncClient(base_url=url, headers=headers(ANA), timeout=150) as program:
         await listed(program, handle.id)
@@ -109,10 +109,10 @@ async def test_no_answer_no_log_no_history_and_no_store_holds_a_key_or_a_secret(
                 await lives(page, address, handle)
                 result = await ended(handle)
                 await page.goto(f"{address}/runs/{handle.id}")
-                await page.get_by_text("Take back 1 effect").click()
-                await press(page, "Take back…")
-                await press(page, "Yes, take it back")
-                await page.get_by_text("Taken back").first.wait_for()
+                await page.get_by_text("Undo 1 effect").click()
+                await press(page, "Undo…")
+                await press(page, "Yes, undo it")
+                await page.get_by_text("Undone").first.wait_for()
         finally:
             process.terminate()
             rest = (await process.communicate())[1].decode()

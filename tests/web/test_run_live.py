@@ -121,9 +121,7 @@ async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible
 
 @promise("page:deeds")
 @pytest.mark.thorough
-async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_takes_back(
-    open_engine, browser
-):
+async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_undoes(open_engine, browser):
     scripts = Scripts()
     async with (
         open_engine(scripts, cached=100, **behind_a_proxy()) as running,
@@ -143,12 +141,12 @@ async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_u
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
         await ended(handle)
         await page.reload()
-        await page.get_by_text("Take back 1 effect").click()
-        await page.get_by_role("button", name="Take back…").click()
-        await expect(page.get_by_role("heading", name="Take this back?")).to_be_visible()
-        await page.get_by_role("button", name="Yes, take it back").click()
-        await expect(page.get_by_role("status").first).to_contain_text("Taking back has begun")
+        await page.get_by_text("Undo 1 effect").click()
+        await page.get_by_role("button", name="Undo…").click()
+        await expect(page.get_by_role("heading", name="Undo this?")).to_be_visible()
+        await page.get_by_role("button", name="Yes, undo it").click()
+        await expect(page.get_by_role("status").first).to_contain_text("The undo has begun")
         await served.page.backstay.run(f"undo-{handle.id}").result()
         await page.reload()
-        await expect(page.get_by_text("Nothing is left to take back.")).to_be_visible()
+        await expect(page.get_by_text("Nothing is left to undo.")).to_be_visible()
         assert running.mailbox.sent() == []

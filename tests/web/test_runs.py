@@ -145,11 +145,11 @@ async def test_the_inbox_and_the_page_of_a_run_tell_how_much_cannot_be_undone(op
         shown = (await ana.get(f"/runs/{handle.id}")).text
 
     assert "1 of 2 calls cannot be undone" in inbox
-    assert "Take back 1 of 2 effects; 1 cannot be undone" in shown
+    assert "Undo 1 of 2 effects; 1 cannot be undone" in shown
 
 
 @promise("page:run")
-async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_undo_takes_back(open_engine):
+async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_undo_covers(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, url="http://127.0.0.1:1", web_ui_url="http://127.0.0.1:2") as opened:
         running, served, ana = opened
@@ -167,7 +167,7 @@ async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_und
     assert f'href="http://127.0.0.1:2/namespaces/default/workflows/{handle.id}/' in shown
     assert "Dear customer" in shown
     assert shown.count("undo: mail.recall_email(") == 2
-    assert "Take back 2 effects" in shown
+    assert "Undo 2 effects" in shown
     assert "go &lt;b&gt;on&lt;/b&gt;" in shown
     assert (wire["open"], wire["result"]["outcome"], wire["undo"]["count"]) == (False, "completed", 2)
     assert [event["n"] for event in wire["events"]] == list(range(1, len(wire["events"]) + 1))
@@ -194,8 +194,8 @@ async def test_the_plan_of_a_run_is_shown_step_by_step_before_and_after(open_eng
 
     assert ("0 of 2 steps done" in before, "proposed" in before, before.count(">to do<")) == (True, True, 2)
     assert ("2 of 2 steps done" in after, after.count('<span class="state good">done</span>')) == (True, 3)
-    assert "Nothing is left to take back." in undone
-    assert "taken back" in undone
+    assert "Nothing is left to undo." in undone
+    assert "undone" in undone
     assert (of_undo.status_code, of_undo.headers["location"]) == (303, f"/runs/{handle.id}")
 
 
@@ -387,7 +387,7 @@ async def test_people_pause_resume_tell_and_raise_limits_in_their_own_name(open_
     assert late.status_code == 200
 
 
-BY_HAND = "a person must take it back by hand: mail.recall_email(message_id="
+BY_HAND = "a person must undo it by hand: mail.recall_email(message_id="
 
 
 def card(text, name):
@@ -396,7 +396,7 @@ def card(text, name):
 
 @promise("undo:by-hand")
 @pytest.mark.thorough
-async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_engine):
+async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
         stopped = await running.start(scripts.task(send("a", "b"), send("c"), user_id=ANA))
@@ -418,30 +418,30 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
         assert (await undo.result()).outcome == "rollback_failed"
         in_run = (await ana.get(f"/runs/{stopped.id}")).text
         after_end = (await ana.get(f"/runs/{completed.id}")).text
-        here = f"/runs/{completed.id}/taken_back"
+        here = f"/runs/{completed.id}/undone_by_hand"
         odd = [(await post(ana, here, **given)).text for given in ({}, {"effect": "one"})]
         none_parked = await post(ana, here, effect="2")
         recorded = await post(ana, here, effect="1", comment="deleted it in the shop")
         handled = (await ana.get(recorded.headers["location"])).text
 
     result, effects = card(in_run, "result"), card(in_run, "effects")
-    assert (result.count("not taken back"), result.count(BY_HAND)) == (1, 1)
+    assert (result.count("not undone"), result.count(BY_HAND)) == (1, 1)
     assert "was already recalled" in result
-    assert (effects.count("not taken back"), effects.count(BY_HAND)) == (1, 1)
+    assert (effects.count("not undone"), effects.count(BY_HAND)) == (1, 1)
     only = card(after_end, "effects")
-    assert (only.count("not taken back"), only.count(BY_HAND)) == (1, 1)
+    assert (only.count("not undone"), only.count(BY_HAND)) == (1, 1)
     assert "1: mail.recall_email(message_id=" in card(after_end, "do")
     assert ["effect: the number of the effect" in odd[0], "effect: &#39;one&#39; is not a number" in odd[1]] == [
         True
     ] * 2
     assert "the undo of effect 2 is not parked; parked are 1" in none_parked.text
-    assert (recorded.status_code, said(handled)) == (303, "Effect 1 is recorded as taken back by hand.")
-    assert (card(handled, "effects").count("not taken back"), "taken-back" in handled) == (0, False)
-    assert f"taken back by hand, {ANA} says so: deleted it in the shop" in html.unescape(handled)
+    assert (recorded.status_code, said(handled)) == (303, "Effect 1 is recorded as undone by hand.")
+    assert (card(handled, "effects").count("not undone"), "undone-by-hand" in handled) == (0, False)
+    assert f"undone by hand, {ANA} says so: deleted it in the shop" in html.unescape(handled)
 
 
 @promise("page:undo")
-async def test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else(open_engine):
+async def test_an_undo_shows_first_what_it_undoes_and_does_that_and_nothing_else(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
         handle = await running.start(scripts.task(send("a"), send("b"), user_id=ANA))
@@ -535,7 +535,7 @@ async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_i
         afterwards = await post(ana, f"{here}/undo")
 
     assert (asked.status_code, "End this run?" in asked.text) == (200, True)
-    assert ("What it did is kept" in asked.text, "is then taken back" in asked.text) == (True, False)
+    assert ("What it did is kept" in asked.text, "is then undone" in asked.text) == (True, False)
     assert (wire["preview"]["count"], wire["preview"]["kept"], kept) == (1, True, ["a@example.com"])
     assert "1 effect, the last one first" in afterwards.text
     assert (refused.status_code, "not an approver" in refused.text, still_open) == (409, True, True)

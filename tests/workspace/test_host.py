@@ -103,7 +103,7 @@ async def test_a_host_that_dies_in_mid_command_is_started_again_and_nothing_half
 
 
 @promise("workspaces:host")
-async def test_a_command_that_nobody_waits_for_any_more_is_ended_and_taken_back(client, area):
+async def test_a_command_that_nobody_waits_for_any_more_is_ended_and_undone(client, area):
     running = asyncio.create_task(
         client.call(
             workspace="dropped", run="r", tool="run", writable=True, effect="e1", seconds=60.0,

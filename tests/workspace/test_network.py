@@ -229,7 +229,7 @@ async def test_a_command_that_was_cut_off_and_could_reach_hosts_is_not_known_to_
         await effects.write(call("e3", network=["far.example"]), unconfined)
     assert list(desk.root.iterdir()) == []
     assert effects.outcome("e1") == effects.outcome("e3") == {"ok": {"applied": False, "answer": None}}
-    told = "its files were taken back, and what it told far.example is not known"
+    told = "its files were undone, and what it told far.example is not known"
     assert effects.outcome("e2") == {"error": told}
 
 

@@ -1,4 +1,4 @@
-"""Writing calls happen once, leave nothing half done, and are taken back to the last byte."""
+"""Writing calls happen once, leave nothing half done, and are undone to the last byte."""
 
 import json
 import os
@@ -34,7 +34,7 @@ async def test_a_command_tells_what_it_wrote_and_how_it_ended(desk: Desk):
 
 @promise("workspaces:jails-undo")
 @pytest.mark.timeout(900)
-async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_taken_back_to_the_last_byte(desk: Desk):
+async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_undone_to_the_last_byte(desk: Desk):
     for number in range(200):
         place = desk.root / f"d{number % 7}" / f"{number}.txt"
         place.parent.mkdir(exist_ok=True)
@@ -83,12 +83,12 @@ async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk:
 async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk):
     os.mkfifo(desk.root / "pipe")
     said = await desk.ask("run", command="rm pipe; for i in $(seq 400); do mkdir d && cd d; done")
-    assert "what it did was taken back, but 1 thing could not be brought back, such as 'pipe'" in said
+    assert "what it did was undone, but 1 thing could not be brought back, such as 'pipe'" in said
     assert desk.held() == {}
 
 
 @promise("workspaces:once")
-async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens(desk: Desk, area):
+async def test_an_effect_that_was_cut_off_is_undone_before_anything_else_happens(desk: Desk, area):
     await desk.ask("write_file", path="a", content="before")
     workspace = Workspace(name=desk.name, root=desk.root)
     snapshots = Snapshots(area / "snapshots" / workspace.key)

@@ -125,7 +125,7 @@ class Reconcile:
     async def settle(
         self,
         effect: int,
-        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "taken_back"],
+        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"],
         by: str = "",
         *,
         undo: bool = False,

@@ -79,12 +79,12 @@ class Rollback:
                     state.undo = state.undo.model_copy(update=below)
         self.context.settle_plans()
 
-    async def taken_back_by_hand(self, slot: Compensation, by: str, comment: str) -> None:
+    async def undone_by_hand(self, slot: Compensation, by: str, comment: str) -> None:
         """Record that a person took an effect back; raises DecisionRefused where it is known not to stand."""
-        effect = await self.reconcile.settle(slot.effect, "taken_back", f"{by}{SAYS_SO}")
+        effect = await self.reconcile.settle(slot.effect, "undone_by_hand", f"{by}{SAYS_SO}")
         if effect.state is not EffectState.COMPENSATED:
             raise DecisionRefused(f"done: effect {slot.effect} is recorded as {effect.state}; look at it again")
-        said = f"taken back by hand, {one_line(by, 200)}{SAYS_SO}"
+        said = f"undone by hand, {one_line(by, 200)}{SAYS_SO}"
         self._ended(slot, "compensated", f"{said}: {one_line(comment, 1000)}" if comment else said)
         self.context.settle_plans()
 

@@ -256,7 +256,7 @@ def _progress(flight: CallInFlight) -> TaskProgress:
 
 
 def _serves_run(flight: CallInFlight) -> bool:
-    """Return whether a call is one of the run's own, and none that checks or takes back another one."""
+    """Return whether a call is one of the run's own, and none that checks or undoes another one."""
     return applies(flight.purpose, Stage.RESERVE)
 
 

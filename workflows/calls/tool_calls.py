@@ -390,7 +390,7 @@ class ToolCalls:
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
-        # A task that names who may make its calls must not decide who may take them back.
+        # A task that names who may make its calls must not decide who may undo them.
         flight.authority = ruling_of(self.context.state.opened.policy.operators, flight.call).authority
         slot = Compensation(
             effect=flight.effect,

@@ -97,7 +97,7 @@ class RunContext:
             self.record_plan(ended)
 
     def settle_plans(self) -> None:
-        """Let the plans whose effects were to be taken back come to the state that this led to."""
+        """Let the plans whose effects were to be undone come to the state that this led to."""
         for run in self.state.plans:
             if (settled := run.after_rollback()) is not run:
                 self.state.keep_plan_run(settled)
@@ -287,7 +287,7 @@ class RunContext:
         self.state.usage = usage.model_copy(update={"plan_steps": usage.plan_steps + count})
 
     def uncount_step(self) -> None:
-        """Take back the step that was counted last, because nothing was sent for it."""
+        """Undo the step that was counted last, because nothing was sent for it."""
         self.state.usage = self.state.usage.decided(-1)
         self.state.work.counted = False
 

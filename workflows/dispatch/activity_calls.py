@@ -134,7 +134,7 @@ class ActivityCalls:
         try:
             given = cast("Any", handed_over(name_of(call), ask))
         except ApplicationError:
-            self.state.take_back_events(ask)
+            self.state.withdraw_events(ask)
             raise
         with self._counted() if counted else nullcontext():
             try:
@@ -143,7 +143,7 @@ class ActivityCalls:
                 with self._heard(handle, ask) if interruptible else nullcontext():
                     answer = await handle
             except ActivityError as error:
-                self.state.take_back_events(ask)
+                self.state.withdraw_events(ask)
                 raise cause_of(error) from error
         self._confirm(ask, answer)
         return answer
@@ -157,7 +157,7 @@ class ActivityCalls:
 
     def _confirm(self, ask: OfRun, answer: object) -> None:
         if isinstance(answer, calls.StepOutcome) and answer.unwritten:
-            self.state.take_back_events(ask)
+            self.state.withdraw_events(ask)
         else:
             self.state.confirm_decisions(ask.decisions)
 
@@ -179,7 +179,7 @@ class ActivityCalls:
         except (ActivityError, asyncio.CancelledError) as error:
             if not self._interruptible[handle] or self.stopping or _is_cancelled():
                 raise
-            self.state.take_back_events(ask)
+            self.state.withdraw_events(ask)
             raise Interrupted from error
         finally:
             del self._interruptible[handle]

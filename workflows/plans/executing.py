@@ -67,7 +67,7 @@ class Executing:
 
     @property
     def run(self) -> PlanRun:
-        """Return the plan as it is now; while the run waits, a person may have steps taken back."""
+        """Return the plan as it is now; while the run waits, a person may have steps undone."""
         return self.context.state.plan_run(self.plan_id)
 
     def _set(self, index: int, step: StepRun) -> None:
@@ -231,7 +231,7 @@ class Executing:
             self._set(index, step.moved(StepStatus.FAILED, ref=result.ref, error=error, stands=stands, **more))
 
     async def _undo_group(self, index: int) -> None:
-        """Take back what the other steps of a step's group did."""
+        """Undo what the other steps of a step's group did."""
         group = self.run.plan.steps[index].group
         steps = [self.run.steps[other] for other in self._group(group)] if group else []
         effects = {s.effect for s in steps if s.status is StepStatus.SUCCESS and s.effect is not None}

@@ -178,12 +178,12 @@ class PlanLifecycle:
             self._move(done, PlanState.COMPLETED)
 
     async def _given_up(self, run: PlanRun, review: Review) -> None:
-        """Ask whether a plan, and those that it corrects, are taken back; raises ReviewFailed for the task's own."""
+        """Ask whether a plan, and those that it corrects, are undone; raises ReviewFailed for the task's own."""
         undo, by = await self.reviewing.ask_whether_to_undo(run, review)
         failed = [run, *waiting_above(self.context.state.plans, run)]
         for plan in failed:
             self._move(plan.id, PlanState.FAILED, "review_failed")
-        said = f"{by} wants it {'taken back' if undo else 'kept'}"
+        said = f"{by} wants it {'undone' if undo else 'kept'}"
         if run.of_task:
             self.context.state.work.keeps = not undo
             raise errors.ReviewFailed(f"{run.name}: confidence {review.confidence:g} ({told_of(review)}); {said}")
@@ -358,7 +358,7 @@ class PlanLifecycle:
         return child_id
 
     async def _undo_transaction(self, run: PlanRun) -> None:
-        """Take back what the transactional steps of a failed plan did."""
+        """Undo what the transactional steps of a failed plan did."""
         steps = zip(run.plan.steps, run.steps, strict=True)
         effects = {step.effect for planned, step in steps if planned.undoable and step.status is StepStatus.SUCCESS}
         found = {effect for effect in effects if effect is not None}

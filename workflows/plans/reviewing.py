@@ -81,10 +81,10 @@ class Reviewing:
         return made.result
 
     async def ask_whether_to_undo(self, run: PlanRun, review: Review) -> tuple[bool, str]:
-        """Return whether a person wants the plan taken back, and who said so."""
+        """Return whether a person wants the plan undone, and who said so."""
         question = (
             f"The review of {run.name} gives a confidence of {review.confidence:g}, and "
-            f"{review.threshold:g} is needed: {told_of(review)}. Approve to take back what it did, reject to keep it."
+            f"{review.threshold:g} is needed: {told_of(review)}. Approve to undo what it did, reject to keep it."
         )
         decided = await self.context.ask(
             RequestKind.OUTCOME,

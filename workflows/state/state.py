@@ -255,14 +255,14 @@ class RunState(BaseModel):
         return next((write for write in reversed(self.recent_writes) if write.key == key), None)
 
     def record_undone(self, undone: Undone) -> None:
-        """Count what became of an effect that was to be taken back, and keep the last ones."""
+        """Count what became of an effect that was to be undone, and keep the last ones."""
         self.undone_counts[undone.state] = self.undone_counts.get(undone.state, 0) + 1
         self.undone = newest([*self.undone, undone])
         self.plans = [run.after_undo(undone.effect, undone.state) for run in self.plans]
 
     @property
     def undo_outcome(self) -> UndoOutcome:
-        """Return what became of all effects that were to be taken back."""
+        """Return what became of all effects that were to be undone."""
         return UndoOutcome(**self.undone_counts, last=tuple(self.undone))
 
     def count_free_call(self) -> None:
@@ -309,7 +309,7 @@ class RunState(BaseModel):
         self.unwritten, self.numbered = [], []
         return taken
 
-    def take_back_events(self, ask: OfRun) -> None:
+    def withdraw_events(self, ask: OfRun) -> None:
         """Keep for another activity what one has not written."""
         self.unwritten = [*ask.events, *self.unwritten]
         self.numbered = [*ask.numbered, *self.numbered]

@@ -145,7 +145,7 @@ class Delegations:
         with self.context.doing(State.CALLING), self.context.stopwatch.waiting():
             await self._ended(wanted)
         ended = await self.settle()
-        await self._take_back(ended)
+        await self._undo(ended)
         return [each.result for each in ended]
 
     async def _ended(self, wanted: Sequence[WantedSubrun]) -> None:
@@ -232,7 +232,7 @@ class Delegations:
         if spent.added:
             self.context.raise_limits(spent.added)
 
-    async def _take_back(self, ended: Sequence[EndedSubrun]) -> None:
+    async def _undo(self, ended: Sequence[EndedSubrun]) -> None:
         """Undo what sub-runs did that somebody has cancelled, as any run that is cancelled undoes its effects."""
         context, state = self.context, self.context.state
         for each in ended:

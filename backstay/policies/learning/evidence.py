@@ -223,7 +223,7 @@ def is_refusal(case: DecisionRecord) -> bool:
 
 
 def _without_slips(kept: list[DecisionRecord]) -> list[DecisionRecord]:
-    """Return the decisions without the rejections that the same person took back soon after, of the very same call."""
+    """Return the decisions without the rejections that the same person withdrew soon after, of the very same call."""
     approved: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     rejected = {(case.by, case.same) for case in kept if case.said == "reject"}
     for case in kept:

@@ -22,7 +22,7 @@ _LINE = 200
 _PARKED_LINE = 600
 """Its end says what a person must do by hand."""
 _MOST_PARKED = 5
-"""How many effects that a person must take back one message names; a paragraph of Slack's holds 3,000 characters."""
+"""How many effects that a person must undo one message names; a paragraph of Slack's holds 3,000 characters."""
 _SUMMARY = 1500
 
 
@@ -108,15 +108,15 @@ def told(notice: Notice) -> str:
 
 
 def parked_line(undone: Undone) -> str:
-    """Return which effect could not be taken back, what a person must do, and why."""
+    """Return which effect could not be undone, what a person must do, and why."""
     what = one_line(call_line(undone.tool, undone.arguments), _LINE)
     said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
     why = f" ({one_line(said, _PARKED_LINE)})" if said else ""
-    return f"{what}: not taken back; {one_line(undone.by_hand, _LINE)}{why}"
+    return f"{what}: not undone; {one_line(undone.by_hand, _LINE)}{why}"
 
 
 def _left_to_people(result: dict[str, Any]) -> list[str]:
-    """Return a line for each effect that a person must take back, of many the first ones."""
+    """Return a line for each effect that a person must undo, of many the first ones."""
     every = [Undone.model_validate(undone) for undone in result.get("undone") or ()]
     parked = [parked_line(undone) for undone in every if undone.by_hand]
     more = len(parked) - _MOST_PARKED

@@ -66,16 +66,14 @@ async def _undo(talk: Talking, _: str) -> None:
     run = _run(talk)
     shown = await control.previewed(run.id)
     while True:
-        typed = await talk.terminal.ask("take this back? [y]es, [n]o:")
+        typed = await talk.terminal.ask("undo this? [y]es, [n]o:")
         if (typed or "").lower() not in {"y", "yes"}:
-            talk.terminal.say("nothing was taken back", "yellow")
+            talk.terminal.say("nothing was undone", "yellow")
             return
         now = await control.previewed(run.id, silent=True)
         if now.is_what_was_seen(shown.digest):
             break
-        talk.terminal.say(
-            "nothing was taken back: it has changed since it was shown; this is how it stands now", "yellow"
-        )
+        talk.terminal.say("nothing was undone: it has changed since it was shown; this is how it stands now", "yellow")
         shown = await control.previewed(run.id)
     await control.undo(run.id, by=talk.by)
 
@@ -151,7 +149,7 @@ async def _quit(talk: Talking, _: str) -> None:
 
 
 COMMANDS: dict[str, tuple[str, Slash]] = {
-    "undo": ("take back what the last turn did", _undo),
+    "undo": ("undo what the last turn did", _undo),
     "budget": (
         "what was used; `/budget max_steps=5` sets a limit, or raises it by so much while a run works",
         _budget,

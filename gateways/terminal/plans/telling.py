@@ -70,7 +70,7 @@ def _standing(step: dict[str, Any]) -> str:
     """Return how far a step came, in words."""
     said = [f"{step['status']} ({step['reason']})" if step["reason"] else str(step["status"])]
     said += [f"made {step['attempt']} times"] if step["attempt"] > 1 else []
-    said += ["could not be taken back"] if step["undone"] in {"kept", "parked"} else []
+    said += ["could not be undone"] if step["undone"] in {"kept", "parked"} else []
     return ", ".join(said)
 
 
@@ -145,7 +145,7 @@ def markdown(workflow_id: str, stories: Sequence[dict[str, Any]], undone: list[d
         lines += _section("States", [f"{state['at']} {_state(state)}" for state in story["states"]])
         lines.append("")
     taken = [f"effect {effect['effect']}, {effect['tool']}: {effect['state']}" for effect in undone]
-    lines += ["## Taken back", "", *(f"- {markdown_line(line)}" for line in taken)] if taken else []
+    lines += ["## Undone", "", *(f"- {markdown_line(line)}" for line in taken)] if taken else []
     return "\n".join(lines).rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Do what people ask of a run: take it back, give it more, hold it, tell it something, end it."""
+"""Do what people ask of a run: undo it, give it more, hold it, tell it something, end it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,11 +38,11 @@ _FIELDS = {
     "top_up": {*TopUp.model_fields, "event_id"},
     "cancel": {"confirm"},
     "undo": {"to_step", "confirm"},
-    "taken_back": {"effect", "comment"},
+    "undone_by_hand": {"effect", "comment"},
 }
 """What programs may send; who they are is known."""
 _CONFIRMED = frozenset({"undo", "cancel"})
-"""What is done only after people have seen what it takes back."""
+"""What is done only after people have seen what it undoes."""
 Deed = Callable[[KnownRun, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]]
 """Does something to a run with what was sent, in a person's name; returns what people and programs are told."""
 
@@ -98,7 +98,7 @@ class Acting:
         to_step = said.get("to_step")
         if not found.is_open:
             undoing = await run.start_undo(to_step, by=by)
-            return "Taking back has begun; what becomes of it is shown here.", {"workflow_id": undoing.id}
+            return "The undo has begun; what becomes of it is shown here.", {"workflow_id": undoing.id}
         taken = asyncio.Event()
         task = asyncio.create_task(run.undo(to_step, by=by, taken=taken))
         hearing = asyncio.create_task(taken.wait())
@@ -110,24 +110,24 @@ class Acting:
         if not done:
             task.add_done_callback(_seen)
             if not taken.is_set():
-                raise Unreachable("nobody has answered whether this is taken back; it may still happen, so look again")
-            return "Taking back is under way; what becomes of it is shown here.", {"state": "under way"}
+                raise Unreachable("nobody has answered whether this is undone; it may still happen, so look again")
+            return "The undo is under way; what becomes of it is shown here.", {"state": "under way"}
         undone = task.result()
         words = f"{counted(len(undone), 'effect')} dealt with; see below what became of each."
         return words, {"undone": [each.plain() for each in undone]}
 
-    async def taken_back(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def undone_by_hand(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Record that the visitor took a parked effect back by hand; nothing is called."""
         effect = said.get("effect")
         if not isinstance(effect, int) or isinstance(effect, bool):
-            raise DecisionInvalid("effect: the number of the effect that you took back by hand")
+            raise DecisionInvalid("effect: the number of the effect that you undid by hand")
         if found.is_open:
             raise DecisionRefused("the run is open; record it when it has ended")
         recording = await run.start_undo(done=effect, comment=text_in(said, "comment"), by=by)
         with suppress(TimeoutError):
             async with asyncio.timeout(_UNDO_S):
                 await recording.result()
-                return f"Effect {effect} is recorded as taken back by hand.", {"workflow_id": recording.id}
+                return f"Effect {effect} is recorded as undone by hand.", {"workflow_id": recording.id}
         words = "It is being recorded; where several people must agree, the others are asked now."
         return words, {"workflow_id": recording.id, "state": "under way"}
 
@@ -135,7 +135,15 @@ class Acting:
 def routes(page: PageRoutes) -> list[BaseRoute]:
     """Return the routes by which people change runs."""
     acting = Acting(page)
-    deeds = (acting.pause, acting.resume, acting.message, acting.top_up, acting.cancel, acting.undo, acting.taken_back)
+    deeds = (
+        acting.pause,
+        acting.resume,
+        acting.message,
+        acting.top_up,
+        acting.cancel,
+        acting.undo,
+        acting.undone_by_hand,
+    )
     return [
         page.post(f"/runs/{{workflow_id:id}}/{deed.__name__}", _endpoint(page, deed.__name__, deed)) for deed in deeds
     ]
@@ -177,13 +185,13 @@ class _Question(NamedTuple):
 
 
 async def _preview(page: PageRoutes, found: KnownRun, name: str, said: dict[str, Any]) -> UndoPreview:
-    """Return what would be taken back; raises Pruned when nothing of it is known any more.
+    """Return what would be undone; raises Pruned when nothing of it is known any more.
 
     For an end it also tells whether all of that is kept: the run cannot know who cancels it.
     """
     to_step = said.get("to_step")
     if to_step is not None and (type(to_step) is not int or not 0 <= to_step <= MOST):
-        raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
+        raise DecisionInvalid("to_step: the number of a step, after which everything is undone")
     seen = await preview(page.sources, found, to_step, deed=name)
     return seen if name == "undo" else seen._replace(undo=seen.undo | {"kept": authority_over(found).restricts})
 
@@ -220,7 +228,7 @@ def _said(name: str, sent: Submission, visitor: Visitor) -> dict[str, Any]:
     said: dict[str, Any] = {key: value for key, value in fields.items() if value}
     if name == "undo" and "to_step" in said:
         said["to_step"] = _number("to_step", said["to_step"], int)
-    if name == "taken_back" and "effect" in said:
+    if name == "undone_by_hand" and "effect" in said:
         said["effect"] = _number("effect", said["effect"], int)
     if name == "top_up":
         return {key: _number(key, value, _LIMITS[key]) if key in _LIMITS else value for key, value in said.items()}

@@ -26,7 +26,7 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
         try:
             found = await page.run(request, visitor)
         except RunNotFound:
-            # An undo after the end is a workflow of its own; it is on the page of the run that it takes back.
+            # An undo after the end is a workflow of its own; it is on the page of the run that it undoes.
             worked_on = await page.store.runs.worked_on(workflow_id)
             if worked_on is None or worked_on.workflow_id == workflow_id:
                 raise

@@ -17,7 +17,7 @@ from people.runs.plans import plans_of
 from people.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
-NOT_TAKEN_BACK = "not taken back"
+NOT_UNDONE = "not undone"
 _LONGEST = 20_000
 _SHOWN = 400
 _LIMITS = (
@@ -196,7 +196,7 @@ def _effects(seen: RunView) -> list[dict[str, Any]]:
 def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[str, Any]:
     words = {
         EffectState.APPLIED: "done",
-        EffectState.COMPENSATED: "taken back",
+        EffectState.COMPENSATED: "undone",
         EffectState.KEPT: "kept",
         EffectState.NOT_SENT: "not made",
         EffectState.DISPATCHED: "under way",
@@ -210,7 +210,7 @@ def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[
         "tool": row.tool,
         "step": row.step,
         "arguments": arguments,
-        "state": NOT_TAKEN_BACK if left else words.get(row.state, row.state.value),
+        "state": NOT_UNDONE if left else words.get(row.state, row.state.value),
         "tone": "quiet" if undone else tone_of("parked" if left else row.state.value),
         "undo": row.undo_shown,
         "undone": undone,
@@ -222,7 +222,7 @@ def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[
 
 
 def undo_view(undo: dict[str, Any]) -> dict[str, Any]:
-    """Return what an undo would take back, as pages show it."""
+    """Return what an undo would do, as pages show it."""
     rows = [_undo_row(effect) for effect in undo.get("effects", [])]
     return undo | {"effects": rows, "stays": sum(not row["shown"] for row in rows)}
 
@@ -268,7 +268,7 @@ def _pretty(value: Any) -> str:
 
 
 def _undone(undone: Undone) -> dict[str, Any]:
-    states = {"compensated": "taken back", "kept": "kept", "parked": NOT_TAKEN_BACK}
+    states = {"compensated": "undone", "kept": "kept", "parked": NOT_UNDONE}
     state = str(undone.state)
     return {
         "tool": undone.tool,

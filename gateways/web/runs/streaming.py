@@ -93,7 +93,7 @@ class Streams:
         try:
             execution = await backstay.execution(found.workflow_id)
             if not execution.is_open or execution.first_run_id != found.first_run_id:
-                look.is_open, look.pending, look.state = await self._taken_back(found), (), ""
+                look.is_open, look.pending, look.state = await self._is_being_undone(found), (), ""
                 return
             status = await backstay.run(found.workflow_id).status()
             look.state, look.pending, look.events = status.state.value, status.pending, status.last_events
@@ -104,7 +104,7 @@ class Streams:
         finally:
             look.at = time.monotonic()
 
-    async def _taken_back(self, found: KnownRun) -> bool:
+    async def _is_being_undone(self, found: KnownRun) -> bool:
         try:
             return not found.is_older and (await self.page.backstay.execution(found.undo_id)).is_open
         except BackstayError:

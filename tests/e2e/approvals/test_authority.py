@@ -170,7 +170,7 @@ async def test_pausing_and_resuming_need_somebody_whom_the_policy_names(opened):
 
 
 @promise("approvals:undo")
-async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(shared):
+async def test_an_undo_needs_as_many_as_the_payment_that_it_undoes(shared):
     opened, scripts = shared
     handle = await paid_and_asking(opened, scripts)
     undo = {"to_step": 0}
@@ -184,7 +184,7 @@ async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(shared):
 
 
 @promise("approvals:undo-run")
-async def test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_word_of_all_who_must_agree(opened):
+async def test_undo_run_needs_a_proof_for_the_run_that_it_undoes_and_the_word_of_all_who_must_agree(opened):
     handle = await paid(opened)
     other = await paid(opened)
 

@@ -114,7 +114,7 @@ def test_the_people_of_a_run_are_those_of_the_operators_rules_alone():
 
 @promise("approvals:old-word")
 @pytest.mark.thorough
-async def test_a_word_about_one_effect_takes_back_no_later_one(temporal, tmp_path):
+async def test_a_word_about_one_effect_undoes_no_later_one(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FOUR_EYES, approver_key=KEY) as opened:
 

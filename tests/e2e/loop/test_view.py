@@ -62,7 +62,7 @@ async def test_details_tell_state_limits_the_deciding_command_and_what_undo_woul
     assert f"backstay approve {handle.id} {request['id']} {flags}" in lines
     assert f"backstay reject {handle.id} {request['id']} {flags}" in lines
     assert "two@asked.example" in details
-    assert f"`backstay undo {handle.id}` takes all of it back" in details
+    assert f"`backstay undo {handle.id}` undoes all of it" in details
     assert any(line.startswith("1. ") and "(step 1)" in line and "recall" in line for line in lines)
     assert "backstay approve" not in after
     assert after.startswith("**done**")

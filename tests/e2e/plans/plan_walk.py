@@ -98,7 +98,7 @@ def place(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[st
 
 @tool(safety="write_safe")
 def post(key: str, fail: int = 0, hold: str = "", given: Any = None) -> dict[str, Any]:
-    """Make something that cannot be taken back."""
+    """Make something that cannot be undone."""
     return done(key, fail, hold)
 
 

@@ -1,4 +1,4 @@
-"""Random plans against a model of a few lines: outputs, order, states and what is taken back."""
+"""Random plans against a model of a few lines: outputs, order, states and what is undone."""
 
 import asyncio
 import json

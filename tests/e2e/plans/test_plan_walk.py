@@ -57,16 +57,16 @@ def directed(scripts, folder, walked):
         plan("reviewed", step("make", "free-reviewed"), task={"profile": "reviewed-2"}),
         plan("some-kept", step("make", "free-some"), step("post", "free-kept"), failing),
         plan("stuck-failed", step("make", "stuck-failed"), failing, undo_run=True),
-        # It is in flight when the run is cancelled, and is then taken back.
+        # It is in flight when the run is cancelled, and is then undone.
         plan("in-flight", step("make", "free-flight", hold="in-flight"), cancel="running", release=10**6),
-        plan("taken-back", step("make", "free-back"), undo_run=True),
+        plan("undone", step("make", "free-back"), undo_run=True),
         # One of them is approved while the other is still being rehearsed.
         Stroll("chosen", scripts.task(both, rehearse=True), dice, folder, walked, **chosen),
         Stroll("stuck-completed", scripts.task(made, ask), dice, folder, walked, undo=True, undo_run=True),
     ]
 
 
-async def taken_back_after(opened, stroll):
+async def undone_after(opened, stroll):
     """Take a run back that has ended, if that is asked for, and hold its plans against what they were."""
     if not stroll.acts.get("undo_run"):
         return
@@ -91,7 +91,7 @@ async def taken_back_after(opened, stroll):
 
 async def walk(strolls, opening, dice):
     """Let the runs go on side by side, round by round, while workers come and go."""
-    crowd, workers = Crowd(strolls, after=taken_back_after), 0
+    crowd, workers = Crowd(strolls, after=undone_after), 0
     while not crowd.over:
         workers += 1
         async with opening() as opened:

@@ -174,7 +174,7 @@ async def test_a_plan_sends_dollars_and_braces_as_they_are_and_nothing_in_what_i
 
 
 @promise("plans:undo")
-async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_takes_back_the_earlier_ones(opened):
+async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_undoes_the_earlier_ones(opened):
     handle = await opened.start(task(send(), send(body="${steps.0.result.no.such}"), send(subject="never")))
     result = await ended(handle)
     assert (result["outcome"], result["error"]["type"]) == ("rolled_back", "StepFailed")

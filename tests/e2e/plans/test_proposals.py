@@ -1,4 +1,4 @@
-"""Plans that a model proposes: shown whole, decided in parts, amended as child plans, taken back."""
+"""Plans that a model proposes: shown whole, decided in parts, amended as child plans, undone."""
 
 import json
 import uuid
@@ -297,7 +297,7 @@ async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_w
 
 
 @promise("plans:groups")
-async def test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_plan_goes_on(shared):
+async def test_a_group_of_which_a_step_fails_is_undone_and_the_rest_of_the_plan_goes_on(shared):
     opened, scripts = shared
     steps = [
         send(subject="alone"),
@@ -323,7 +323,7 @@ async def test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_p
 
 
 @promise("plans:transactions")
-async def test_a_plan_that_fails_takes_back_its_transactional_steps_and_the_model_goes_on(shared):
+async def test_a_plan_that_fails_undoes_its_transactional_steps_and_the_model_goes_on(shared):
     opened, scripts = shared
     steps = [send(subject="back", transactional=True), send("nobody", subject="fails"), send(subject="never")]
     task = scripts.task(propose(*steps), Reply(calls=[("mail__send_email", send(subject="after")["arguments"])]))

@@ -158,7 +158,7 @@ async def test_another_profiles_model_reviews_what_a_plan_has_done(opened, said,
 @pytest.mark.parametrize(
     ("verdict", "state", "left"),
     [("approve", "ROLLBACK_COMPLETED", False), ("reject", "FAILED", True)],
-    ids=["taken back", "kept"],
+    ids=["undone", "kept"],
 )
 async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened, verdict, state, left):
     found, scripts, rooms = opened
@@ -209,11 +209,11 @@ async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_
 @pytest.mark.parametrize(
     ("verdict", "outcome", "state"),
     [
-        pytest.param("approve", "rolled_back", "ROLLBACK_COMPLETED", id="taken back"),
+        pytest.param("approve", "rolled_back", "ROLLBACK_COMPLETED", id="undone"),
         pytest.param("reject", "failed", "FAILED", id="kept", marks=pytest.mark.thorough),
     ],
 )
-async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_when_a_person_says_so(
+async def test_a_plan_of_a_task_that_its_review_finds_bad_is_undone_only_when_a_person_says_so(
     opened, verdict, outcome, state
 ):
     found, _, rooms = opened

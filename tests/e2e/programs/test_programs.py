@@ -326,7 +326,7 @@ async def test_what_is_approved_of_a_long_program_is_all_of_it(open_engine, sand
 
 
 @promise("programs:cancelled")
-async def test_a_program_ends_when_a_person_takes_back_what_it_did(open_engine, sandbox):
+async def test_a_program_ends_when_a_person_undoes_what_it_did(open_engine, sandbox):
     await sandbox.forget("")
     source = """
 await mail.send_email(to="a@example.com", subject="s", body="b")

@@ -78,7 +78,7 @@ async def test_a_run_that_is_cancelled_has_its_task_end(slow, tool):
 
 
 @promise("tools:server-task-cancelled")
-async def test_a_cancelled_run_takes_back_what_its_task_did_before_it_could_end(slow):
+async def test_a_cancelled_run_undoes_what_its_task_did_before_it_could_end(slow):
     opened, server = slow
     handle = await opened.start({"plan": {"steps": [step("slow.send", mark="late", lasts_s=600, stubborn=True)]}})
     work = await begun(server, "late")
@@ -97,7 +97,7 @@ async def test_an_undo_does_not_wait_for_a_task_but_has_it_end(slow):
     work = await begun(server, "second")
     undone = await handle.execute_update("undo", {"by": "ana@example.com"})
     assert work.cancelled
-    # The check says that the second one was sent, as far as this server knows, so that both are taken back.
+    # The check says that the second one was sent, as far as this server knows, so that both are undone.
     assert [effect["state"] for effect in undone["undone"]] == ["compensated", "compensated"]
     await ended(handle)
 

@@ -62,7 +62,7 @@ def tree(mark):
 
 @promise("subruns:undo-tree")
 @pytest.mark.thorough
-async def test_an_undo_of_the_root_takes_back_the_whole_tree_last_first_by_the_clock_of_the_store(opened):
+async def test_an_undo_of_the_root_undoes_the_whole_tree_last_first_by_the_clock_of_the_store(opened):
     handle = await opened.start(tree("t1"))
     result = await ended(handle)
     order = sent(opened, handle.id)
@@ -93,7 +93,7 @@ async def test_the_preview_shows_the_tree_and_a_run_that_goes_on_undoes_it_to_a_
 
 
 @promise("subruns:undo-once")
-async def test_what_an_undo_of_the_sub_run_has_taken_back_is_not_taken_back_twice(opened):
+async def test_what_an_undo_of_the_sub_run_has_undone_is_not_undone_twice(opened):
     handle = await opened.start(SCRIPTS.task(send("o0@x.example"), delegate(SCRIPTS.task(send("o1@x.example")))))
     await ended(handle)
     (name,) = await children_of(handle)

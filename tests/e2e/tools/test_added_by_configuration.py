@@ -54,7 +54,7 @@ def invoices(folder):
         program='await invoices.add(customer="Bo", amount=1)\nreturn len((await invoices.late(days=30))["late"])',
         denied=("invoices__remove", {"number": 1}),
         made={"number": 201},
-        page="- Taken back: by remove",
+        page="- Undone: by remove",
     )
 
 
@@ -80,7 +80,7 @@ def memory(folder):
         ),
         denied=("memory__delete_entities", {"entityNames": ["c1"]}),
         made={"entities": [{"name": "Ana", **entity}]},
-        page="- Taken back: by delete\\_entities",
+        page="- Undone: by delete\\_entities",
     )
 
 

@@ -37,7 +37,7 @@ PROVIDERS = {
                     "tool": "move_file",
                     "arguments": {
                         "source": "{{ arguments.path }}",
-                        "destination": "{{ arguments.path }}.taken-back",
+                        "destination": "{{ arguments.path }}.undone",
                     },
                 },
             }
@@ -145,7 +145,7 @@ async def performed(opened, *steps):
     return handle, finishing.result(), asked
 
 
-async def taken_back(opened, handle):
+async def undone(opened, handle):
     found, _, _ = opened
     undoing = await found.client.start_workflow(
         "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=found.settings.task_queue
@@ -187,7 +187,7 @@ async def test_a_page_on_loopback_is_fetched(opened):
 
 @promise("tools:foreign")
 @pytest.mark.thorough
-async def test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back(opened):
+async def test_what_was_staged_with_git_is_asked_about_recorded_and_undone(opened):
     _, _, repository = opened
     given = {"repo_path": str(repository)}
     steps = (("git.git_status", given), ("git.git_add", {**given, "files": ["new.txt"]}))
@@ -195,7 +195,7 @@ async def test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back(o
     assert [call["tool"] for request in asked for call in request["calls"]] == ["git.git_add"]
     assert [(effect["tool"], effect["state"]) for effect in result["effects"]] == [("git.git_add", "applied")]
     assert staged(repository) == ["new.txt"]
-    assert (await taken_back(opened, handle))["outcome"] == "rolled_back"
+    assert (await undone(opened, handle))["outcome"] == "rolled_back"
     assert staged(repository) == []
 
 
@@ -207,7 +207,7 @@ async def test_a_file_that_was_written_is_moved_away_again(opened):
     assert result["outcome"] == "completed", result["error"]
     assert (len(asked), path.read_text(encoding="utf-8")) == (1, "words")
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
-    assert (await taken_back(opened, handle))["outcome"] == "rolled_back"
+    assert (await undone(opened, handle))["outcome"] == "rolled_back"
     assert not path.exists()
 
 
@@ -221,7 +221,7 @@ async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotte
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
     assert (await ended(handle))["outcome"] == "completed"
     assert "Ana" in (folder / "memory.jsonl").read_text(encoding="utf-8")
-    assert (await taken_back(opened, handle))["outcome"] == "rolled_back"
+    assert (await undone(opened, handle))["outcome"] == "rolled_back"
     assert "Ana" not in (folder / "memory.jsonl").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Tools in Python in a run: asked about, verified, taken back, and checked by the operator's own code."""
+"""Tools in Python in a run: asked about, verified, undone, and checked by the operator's own code."""
 
 import json
 import shutil
@@ -112,7 +112,7 @@ async def decide(handle, request, verdict, **more):
 
 
 @promise("python:example")
-async def test_the_example_charges_and_takes_back_when_the_run_fails(shared):
+async def test_the_example_charges_and_undoes_when_the_run_fails(shared):
     opened, scripts = shared
     task = scripts.task(calls("billing__charge", customer="ana@example.com", cents=500), GIVES_UP)
     result = await ended(await opened.start(task))
@@ -131,7 +131,7 @@ async def test_what_a_function_raises_reaches_the_model_as_it_was_meant(shared):
 
 
 @promise("python:lost")
-async def test_a_write_that_breaks_is_verified_and_can_still_be_taken_back(shared):
+async def test_a_write_that_breaks_is_verified_and_can_still_be_undone(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(calls("odd__book", who="ana"), GIVES_UP))
     result = await ended(handle)

@@ -1,4 +1,4 @@
-"""Runs at work in workspaces: what a call would change is shown, what it changed is taken back, others stay out."""
+"""Runs at work in workspaces: what a call would change is shown, what it changed is undone, others stay out."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Rollback and undo while a run is open: what is taken back, in which order, and what is kept."""
+"""Rollback and undo while a run is open: what is undone, in which order, and what is kept."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ async def request_of(handle, request_id):
 
 
 @promise("undo:failure")
-async def test_a_failure_after_five_effects_takes_back_five_last_first(shared):
+async def test_a_failure_after_five_effects_undoes_five_last_first(shared):
     opened, _ = shared
     handle = await opened.start({"plan": {"steps": [*map(step, (A, B, C, D, E)), FAILS]}})
     result = await ended(handle)
@@ -85,13 +85,13 @@ async def test_a_failure_after_five_effects_takes_back_five_last_first(shared):
     assert standing(opened, handle) == []
     states = {effect["n"]: effect["state"] for effect in result["effects"]}
     assert states == {**dict.fromkeys(range(1, 6), "compensated"), 6: "failed"}
-    # A compensation is no effect to take back.
+    # A compensation is no effect to undo.
     assert await handle.query("undo_preview") == {"count": 0, "effects": [], "effects_ref": result["effects_ref"]}
     assert result["usage"]["tool_calls"] == 6
 
 
 @promise("undo:stop")
-async def test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_calls(shared):
+async def test_a_rejection_with_stop_undoes_a_batch_in_reverse_order_of_its_calls(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A, B, C), mails("last@x.example")))
     await request_of(handle, "r1")
@@ -132,7 +132,7 @@ async def test_an_exhausted_budget_keeps_effects_unless_it_shall_fail(shared):
 
 
 @promise("undo:to-step")
-async def test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_on(shared):
+async def test_an_undo_to_a_step_undoes_what_came_after_it_and_the_run_goes_on(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A), mails(B), mails(C), mails("d@x.example")))
     await request_of(handle, "r1")
@@ -258,7 +258,7 @@ async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(s
 
 
 @promise("undo:cancel")
-async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_taken_back(open_engine):
+async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_undone(open_engine):
     async with open_engine([mails(A, B)], env={"MAILBOX_SLOW_SECONDS": "2"}, policy=POLICY) as opened:
         handle = await opened.start("write slowly")
         await opened.model.asked()
@@ -285,7 +285,7 @@ async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_take
 
 
 @promise("undo:unknown")
-async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(open_engine):
+async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_undone(open_engine):
     env = {"MAILBOX_HANG_ON_SEND": "2"}
     async with open_engine([mails(A), mails(B)], env=env, policy=POLICY, request_deadline_seconds=2) as opened:
         handle = await opened.start("write")

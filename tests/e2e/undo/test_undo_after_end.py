@@ -1,4 +1,4 @@
-"""UndoRun: take back the effects of a run that has ended, started by name as any program would."""
+"""UndoRun: undo the effects of a run that has ended, started by name as any program would."""
 
 import asyncio
 import sqlite3

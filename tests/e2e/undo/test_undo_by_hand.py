@@ -1,4 +1,4 @@
-"""An effect whose undo is parked is recorded as taken back by hand: the word of whoever may undo it, and no call."""
+"""An effect whose undo is parked is recorded as undone by hand: the word of whoever may undo it, and no call."""
 
 import asyncio
 import sqlite3
@@ -44,7 +44,7 @@ def recall_nothing(opened, workflow_id):
 
 
 async def parked(opened, backstay, *recipients):
-    """Return the id of a run whose first effect could not be taken back."""
+    """Return the id of a run whose first effect could not be undone."""
     handle = await opened.start(plan(*recipients))
     assert (await ended(handle))["outcome"] == "completed"
     recall_nothing(opened, handle.id)
@@ -65,7 +65,7 @@ async def refused(undo):
 
 @promise("undo:done-by-hand")
 @pytest.mark.thorough
-async def test_what_was_taken_back_by_hand_is_recorded_with_the_word_of_a_person_and_nothing_is_called(shared):
+async def test_what_was_undone_by_hand_is_recorded_with_the_word_of_a_person_and_nothing_is_called(shared):
     opened, backstay = shared
     name = await parked(opened, backstay, "a@x.example", "b@x.example")
     before = await calls_made(opened, name)
@@ -73,10 +73,10 @@ async def test_what_was_taken_back_by_hand_is_recorded_with_the_word_of_a_person
     result = await undo.result()
 
     assert (result.outcome, result.success) == ("rolled_back", True)
-    assert result.final_summary == f"effect 1 was taken back by hand, {BO} says so"
+    assert result.final_summary == f"effect 1 was undone by hand, {BO} says so"
     (undone,) = result.undone
     assert (undone.effect, undone.state) == (1, "compensated")
-    assert undone.detail.startswith(f"taken back by hand, {BO} says so: deleted it with ⟦secret:")
+    assert undone.detail.startswith(f"undone by hand, {BO} says so: deleted it with ⟦secret:")
     assert await calls_made(opened, name) == before
     async with open_store(database_url=None, home=opened.settings.home) as store:
         row = await store.runs.get(name)
@@ -84,14 +84,14 @@ async def test_what_was_taken_back_by_hand_is_recorded_with_the_word_of_a_person
         assert await store.parked.of_run(row.run) == set()
     assert (kept.state, [step.status for step in kept.ended.steps]) == ("ROLLBACK_COMPLETED", ["rolled_back"] * 2)
     told = [event.text for event in result.events if event.name == "undo.ran"]
-    assert [f"compensated, taken back by hand, {BO} says so" in text for text in told] == [True]
+    assert [f"compensated, undone by hand, {BO} says so" in text for text in told] == [True]
     assert TOKEN not in str(result.plain())
     again = await backstay.start_undo(name, done=1, by=BO)
     assert await refused(again) == "ArgumentsInvalid: done: the undo of effect 1 is not parked; parked are none"
 
 
 @promise("undo:done-by-hand")
-async def test_only_a_parked_effect_can_be_recorded_as_taken_back_by_hand(shared):
+async def test_only_a_parked_effect_can_be_recorded_as_undone_by_hand(shared):
     opened, backstay = shared
     handle = await opened.start(plan("a@x.example"))
     await ended(handle)
@@ -146,7 +146,7 @@ async def test_who_may_not_undo_an_effect_may_not_record_it_and_two_must_where_t
     recording = await backstay.start_undo(handle.id, done=1, by=ANA, comment="by phone")
     request = await agree(recording, BO)
     assert "says that effect 1 of" in request.question
-    assert "was taken back by hand; agree?" in request.question
+    assert "was undone by hand; agree?" in request.question
     assert (await recording.result()).outcome == "rolled_back"
 
 

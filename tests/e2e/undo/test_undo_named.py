@@ -72,7 +72,7 @@ async def test_an_undo_of_another_run_passes_for_no_undo_of_this_one(shared):
     given = {"workflow_id": other}
     queue = opened.settings.task_queue
     squatter = await opened.client.start_workflow("UndoRun", given, id=f"undo-{name}", task_queue=queue)
-    with pytest.raises(DecisionRefused, match="takes back another run"):
+    with pytest.raises(DecisionRefused, match="undoes another run"):
         await backstay.start_undo(name)
     await squatter.terminate()
 
@@ -83,7 +83,7 @@ async def test_an_undo_to_another_step_is_refused_while_one_is_under_way_and_the
     name = await paid(opened)
     undo = await backstay.start_undo(name, to_step=1)
     for to_step in (None, 0, 2):
-        with pytest.raises(DecisionRefused, match="which takes back what came after step 1"):
+        with pytest.raises(DecisionRefused, match="which undoes what came after step 1"):
             await backstay.start_undo(name, to_step=to_step)
     assert (await backstay.start_undo(name, to_step=1, by="bo")).id == undo.id
     await opened.client.get_workflow_handle(undo.id).terminate()

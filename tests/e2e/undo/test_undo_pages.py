@@ -73,7 +73,7 @@ def down_from(last, to=1):
 
 
 @promise("undo:pages")
-async def test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once(temporal, tmp_path):
+async def test_a_long_undo_goes_on_in_new_executions_and_undoes_each_effect_once(temporal, tmp_path):
     async with engine(temporal, tmp_path, Scripts(), policy=FREE, cached=10) as opened:
         handle = await opened.start(plan(*(f"n{n}@free.example" for n in range(STEPS))))
         assert (await ended(handle))["outcome"] == "completed"
@@ -225,7 +225,7 @@ def mail(to):
 
 @promise("undo:trimmed-order")
 @pytest.mark.thorough
-async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
+async def test_a_run_undoes_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE, cached=10) as opened:
         steps = [mail(f"n{n}@free.example") for n in range(1, 12)]

@@ -20,13 +20,13 @@ Channel = Annotated[str, AfterValidator(_channel)]
 
 
 @tool(writes=("delete_message",))
-async def take_back(result: Any, arguments: dict[str, Any], context: ToolContext) -> Any:
+async def delete_post(result: Any, arguments: dict[str, Any], context: ToolContext) -> Any:
     """Delete the message that was posted."""
     channel = result.get("channel") or arguments["channel"]
     return await context.write("delete_message", channel=channel, ts=result["ts"])
 
 
-@tool(writes=("post_message",), undo=take_back)
+@tool(writes=("post_message",), undo=delete_post)
 async def post_message(
     context: ToolContext,
     channel: Channel,
