@@ -7,6 +7,17 @@ DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN
 _PERMITS = {Verdict.REJECT: 0, Verdict.APPROVE: 1, Verdict.MODIFY: 2}
 
 
+_DECIDED = {
+    "approve": "approved",
+    "modify": "changed",
+    "reject": "rejected",
+    "answer": "answered",
+    "happened": "confirmed as done",
+    "did_not_happen": "reported as not done",
+    "retry": "ordered again",
+}
+
+
 def most_permissive(approval: Approval) -> Verdict:
     """Return the verdict that permits most of all that a decision names: for the whole, or for a single call.
 
@@ -82,3 +93,8 @@ def _unfit_memory(approval: Approval) -> str:
     if approval.option == "dry_run_only":
         return "remember: a dry run lets no call be made; leave it out, or approve the plan"
     return ""
+
+
+def verdict_words(verdict: str | None) -> str:
+    """Return what a verdict has done to a request, such as "approved"; a word that is not a verdict stays as it is."""
+    return _DECIDED.get(verdict or "", (verdict or "decided").replace("_", " "))

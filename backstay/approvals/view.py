@@ -9,6 +9,7 @@ from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words
 from backstay.approvals.undo_words import undo_words
+from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.whole import unseen
 from backstay.provenance.telling import ArgumentOrigin, told_together
 from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
@@ -181,7 +182,7 @@ class RequestView(NamedTuple):
         """Return how people have decided who were not enough yet; of a plan its parts say so."""
         votes = self.request.decided if self.request.proposal is None else ()
         return [
-            f"{vote.get('verdict')} by {vote.get('by')}{'' if vote.get('verified') else ' (unverified)'}"
+            f"{verdict_words(vote.get('verdict'))} by {vote.get('by')}{'' if vote.get('verified') else ' (unverified)'}"
             for vote in votes
         ]
 

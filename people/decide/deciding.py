@@ -8,7 +8,7 @@ from typing import Any
 from backstay.approvals.admission import DecisionInvalid, admit
 from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proof import ShownRequest
-from backstay.approvals.verdicts import most_permissive
+from backstay.approvals.verdicts import most_permissive, verdict_words
 from backstay.canonical import canonical
 from backstay.client import Backstay, Run
 from backstay.errors import DecisionRefused
@@ -101,7 +101,7 @@ def state_words(answer: Mapping[str, Any]) -> str:
 
 def outcome_words(answer: Mapping[str, Any], by: str) -> list[str]:
     """Return what a person is told after they have decided, at whatever door; a remembered choice is apart."""
-    said = [f"{state_words(answer)}: {answer.get('verdict')} by {by}"]
+    said = [f"{state_words(answer)}: {verdict_words(answer.get('verdict'))} by {by}"]
     return [one_line(part, 300) for part in (*said, *([ASKED_AGAIN] if answer.get("asked_again") else ()))]
 
 

@@ -9,6 +9,7 @@ from backstay.approvals.admission import NOT_OPEN, DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.layout import changed_lines
 from backstay.approvals.proof import ShownRequest
+from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.whole import unseen
 from backstay.client import Backstay, Run
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
@@ -82,7 +83,9 @@ class KnownRequest(NamedTuple):
     @property
     def _gone(self) -> str:
         if self.row is not None and self.row.decision is not None:
-            return f"this request is decided already: {self.row.decision.verdict.value} by {self.row.decision.by}"
+            return (
+                f"this request is decided already: {verdict_words(self.row.decision.verdict)} by {self.row.decision.by}"
+            )
         if self.row is not None and self.row.state in _CLOSED:
             return f"this request is closed: {_CLOSED[self.row.state]}"
         return self.trouble or "this request no longer waits"

@@ -13,6 +13,7 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
+from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
 from backstay.canonical import canonical
@@ -70,7 +71,7 @@ class PostedRequest(Frozen):
     def heading(self) -> str:
         """Return what it asks, or what became of it."""
         if self.state == "decided" and self.decision is not None:
-            return f"{self.decision.verdict.value.replace('_', ' ').capitalize()}: by {self.decision.by}"
+            return f"{verdict_words(self.decision.verdict).capitalize()} by {self.decision.by}"
         if self.state != "open":
             return _BECAME.get(self.state, self.state)
         return _ASKS[self.request.kind] if self.waits else "No longer waits"

@@ -99,7 +99,7 @@ async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_li
         shown = await screen.shows("[d]etach?")
         assert "to: one@inline.example" in shown
         screen.enter("a")
-        await screen.shows("decided: approve by ana")
+        await screen.shows("decided: approved by ana")
         await screen.shows("sent to one")
         await ready(screen)
         screen.enter(second)
@@ -187,7 +187,7 @@ async def test_what_is_typed_before_a_request_is_shown_does_not_decide_it(chat, 
         screen.enter("r")
         await screen.shows("why?")
         screen.enter("")
-        await screen.shows("decided: reject by ana")
+        await screen.shows("decided: rejected by ana")
         await ready(screen)
         await leave(screen)
     assert sent(opened, "@early.example") == []
@@ -317,7 +317,7 @@ async def test_what_an_undo_in_a_chat_has_shown_is_what_it_undoes(chat, turns, o
             await screen.shows(f"to: {to}@shown.example")
             await screen.shows("[d]etach?")
             screen.enter("a")
-            await screen.shows("decided: approve by ana")
+            await screen.shows("decided: approved by ana")
         await screen.shows("completed")
         await ready(screen)
         screen.enter("/undo")

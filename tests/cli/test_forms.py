@@ -91,7 +91,7 @@ async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_ty
         terminal.type("ana@x.example")
         await terminal.shows("lunch (yes or no; optional):")
         terminal.type("")
-        await terminal.shows("decided: answer by ana")
+        await terminal.shows("decided: answered by ana")
         code, _ = await terminal.ended()
 
     assert code == 0

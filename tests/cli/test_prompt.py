@@ -37,7 +37,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     async with person("run", text, "--by", "ana") as terminal:
         shown = await terminal.shows("[d]etach?")
         terminal.type("a")
-        said = await terminal.shows("decided: approve by ana")
+        said = await terminal.shows("decided: approved by ana")
         code, out = await terminal.ended()
 
     lines = [line.rstrip() for line in shown.splitlines()]

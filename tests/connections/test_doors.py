@@ -71,7 +71,7 @@ async def test_in_slack_the_way_to_the_sign_in_is_a_link_and_the_same_call_goes_
 
     def closed():
         found = [m for m in slack.standing() if m.broadcast and request["task"] in m.shown]
-        return found and "Answer: by ana@example.com" in found[-1].shown
+        return found and "Answered by ana@example.com" in found[-1].shown
 
     await slack.until(closed)
 

@@ -143,7 +143,7 @@ async def talk(screen, scene, case, working):
             case 3 | 8:
                 await screen.shows("[d]etach?")
                 screen.enter("a")
-                await screen.shows("decided: approve by ana")
+                await screen.shows("decided: approved by ana")
             case 4:
                 await asyncio.wait_for(scene.asked.wait(), 150)
                 working.kill()

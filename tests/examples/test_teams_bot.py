@@ -116,7 +116,7 @@ async def test_what_a_member_presses_reaches_the_run_proven_and_once_and_the_car
     presses = [office.teams.activity("ana", value, card.id) for _ in range(2)]
     await asyncio.gather(*map(office.teams.send, presses))
     result = await ended(handle)
-    await office.teams.changed(card, f"Approve: by {ANA}")
+    await office.teams.changed(card, f"Approved by {ANA}")
     # The same request comes once more, as to somebody who has recorded it; and one more press of the old card.
     count = len(office.teams.messages)
     await office.teams.send(presses[0])
@@ -141,7 +141,7 @@ async def test_a_member_rejects_with_a_comment_that_the_model_reads(office):
     handle, card = await office.asked(mail("a@x.example"), read)
     await office.teams.press(card, "Reject…", comment="not on a Sunday")
     result = await ended(handle)
-    await office.teams.changed(card, f"Reject: by {ANA}", "Comment: not on a Sunday")
+    await office.teams.changed(card, f"Rejected by {ANA}", "Comment: not on a Sunday")
     assert decisions(result) == [("reject", ANA, True)]
     assert office.sent(handle) == []
     assert "not on a Sunday" in heard[0]
@@ -250,7 +250,7 @@ async def test_a_request_that_nobody_decides_is_reminded_of_and_then_said_to_hav
 async def test_of_two_who_must_agree_the_first_one_is_shown_and_each_counts_once(office):
     handle, card = await office.asked(mail("a@both.example"))
     await office.teams.press(card, "Approve")
-    await office.teams.changed(card, f"approve by {ANA}")
+    await office.teams.changed(card, f"approved by {ANA}")
     assert "Approve" in card.buttons
     await office.teams.press(card, "Approve")
     await office.teams.press(card, "Approve", user="bo")

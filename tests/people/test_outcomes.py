@@ -12,15 +12,15 @@ BY = "ana@example.com"
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"state": "decided", "verdict": "approve"}, ["decided: approve by ana@example.com"]),
-        ({"verdict": "reject"}, ["decided: reject by ana@example.com"]),
+        ({"state": "decided", "verdict": "approve"}, ["decided: approved by ana@example.com"]),
+        ({"verdict": "reject"}, ["decided: rejected by ana@example.com"]),
         (
             {"state": "recorded", "verdict": "approve"},
-            ["recorded; it waits for others: approve by ana@example.com"],
+            ["recorded; it waits for others: approved by ana@example.com"],
         ),
         (
             {"state": "decided", "verdict": "modify", "asked_again": True},
-            ["decided: modify by ana@example.com", ASKED_AGAIN],
+            ["decided: changed by ana@example.com", ASKED_AGAIN],
         ),
     ],
 )

@@ -49,7 +49,7 @@ async def test_a_form_of_a_tools_server_is_filled_in_and_the_call_goes_on(office
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
     # What is sent twice is one answer.
     assert (await office.slack.repeat(sent)).status == 200
-    assert (await office.slack.changed(message, f"Answer: by {ANA}")).buttons == []
+    assert (await office.slack.changed(message, f"Answered by {ANA}")).buttons == []
 
 
 SCHEMA = {

@@ -48,7 +48,7 @@ async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
     result = await ended(handle)
     assert (result["outcome"], decisions(result)) == ("completed", [("approve", ANA, True)])
     assert office.sent(handle) == ["a@x.example"]
-    now = await office.slack.changed(message, f"Approve: by {ANA}")
+    now = await office.slack.changed(message, f"Approved by {ANA}")
     assert now.buttons == []
     head = next(m for m in office.slack.standing("C1", None) if m.ts == message.thread_ts)
     ending = await office.slack.shows(head, "A run that ended: completed")
@@ -89,7 +89,7 @@ async def test_a_rejection_tells_the_model_why(office):
     assert decisions(result) == [("reject", BO, True)]
     assert office.sent(handle) == []
     assert any("too risky" in str(request["messages"]) for request in office.engine.model.requests)
-    await office.slack.changed(message, f"Reject: by {BO}")
+    await office.slack.changed(message, f"Rejected by {BO}")
 
 
 @promise("slack:remembered")
@@ -165,7 +165,7 @@ async def test_two_people_must_agree_and_one_counts_once(office):
         office.slack.press(message, "backstay.approve", user=U1),
     )
     message = await office.slack.changed(message, "so far: 1")
-    assert f"approve by {ANA}" in message.shown
+    assert f"approved by {ANA}" in message.shown
     before = office.whispers()
     await office.slack.press(message, "backstay.approve", user=U1)
     await office.whisper("already decided", after=before)
@@ -180,10 +180,10 @@ async def test_a_vote_that_came_from_elsewhere_is_shown_too(office):
     handle, message = await office.asked(mail("a@two.example"))
     async with connect(client=office.engine.client, approver_key=KEY) as backstay:
         await backstay.run(handle.id).approve("r1", by=BO)
-        message = await office.slack.changed(message, f"approve by {BO}")
+        message = await office.slack.changed(message, f"approved by {BO}")
         await backstay.run(handle.id).approve("r1", by=ANA)
     assert (await ended(handle))["outcome"] == "completed"
-    assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
+    assert (await office.slack.changed(message, f"Approved by {ANA}")).buttons == []
 
 
 @promise("slack:partly")
@@ -296,7 +296,7 @@ async def test_people_go_on_deciding_when_slack_renews_the_connection(office):
     await pressed_until_heard(office, message)
     assert decisions(await ended(handle)) == [("approve", ANA, True)]
     assert old not in office.slack.sockets
-    assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
+    assert (await office.slack.changed(message, f"Approved by {ANA}")).buttons == []
 
 
 @promise("slack:asks")

@@ -65,7 +65,7 @@ async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temp
             assert len(shown(office, task["text"])) == 1
             await slack.press(message, "backstay.approve", user=U1)
             result = await ended(handle)
-            await slack.changed(message, "Approve: by")
+            await slack.changed(message, "Approved by")
             second.kill(signal.SIGTERM)
             assert await second.ended(150) == 0
         assert decisions(result) == [("approve", "ana@example.com", True)]
@@ -84,7 +84,7 @@ async def test_what_slack_did_not_take_is_sent_later_and_once(temporal, tmp_path
         slack.refuse("chat.update", "internal_error", times=1)
         await slack.press(message, "backstay.approve", user=U1)
         assert (await ended(handle))["outcome"] == "completed"
-        assert (await slack.changed(message, "Approve: by")).buttons == []
+        assert (await slack.changed(message, "Approved by")).buttons == []
         heads = [m for m in slack.standing("C1", None) if m.to is None]
         assert len(heads) == 1
         assert len([m for m in slack.standing() if m.broadcast]) == 1

@@ -86,7 +86,7 @@ async def test_a_plan_is_gone_through_without_being_carried_out(office):
     (event,) = [event for event in result["events"] if event["name"] == "approval.decided"]
     assert decisions(result) == [("approve", ANA, True)]
     assert office.sent(handle) == []
-    assert event["text"] == f"approve by {ANA}"
+    assert event["text"] == f"approved by {ANA}"
 
 
 @promise("slack:two-plans")
@@ -100,7 +100,7 @@ async def test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_othe
     await office.slack.press(second, "backstay.approve", user=U1)
     await ended(handle)
     assert office.sent(handle) == ["second@x.example"]
-    await office.slack.changed(second, f"Approve: by {ANA}")
+    await office.slack.changed(second, f"Approved by {ANA}")
     assert (await office.slack.changed(first, "Withdrawn")).buttons == []
 
 

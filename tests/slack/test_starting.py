@@ -110,6 +110,6 @@ async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, nurse
         handle, message = await office.asked(mail("a@ana.example"))
         await office.slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
-        await office.slack.changed(message, "Approve: by")
+        await office.slack.changed(message, "Approved by")
         running.kill(signal.SIGTERM)
         assert await running.ended(150) == 0

@@ -205,11 +205,11 @@ async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom
     async with connect(client=office.engine.client, approver_key=KEY) as backstay:
         await backstay.run(handle.id).reject("r1", by=BO, comment="not <!here>, *please*")
     await ended(handle)
-    now = await office.slack.changed(message, f"Reject: by {BO}")
+    now = await office.slack.changed(message, f"Rejected by {BO}")
     assert "Comment: not &lt;!here&gt;, *please*" in now.shown
     before = office.whispers()
     await office.slack.press(message, "backstay.approve", user=U1)
-    await office.whisper(f"decided already: reject by {BO}", after=before)
+    await office.whisper(f"decided already: rejected by {BO}", after=before)
 
 
 @promise("slack:strangers")

@@ -45,7 +45,7 @@ async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, nursery,
             assert answer.status == (401 if mode == "http" else 404)
         await office.slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
-        await office.slack.changed(message, "Approve: by")
+        await office.slack.changed(message, "Approved by")
         page.kill(signal.SIGTERM)
         assert await page.ended(150) == 0
 

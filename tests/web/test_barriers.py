@@ -58,10 +58,10 @@ async def test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_w
         await has_no_barriers(page)
         await page.get_by_label("Further arguments (JSON)").fill('{"subject": "Good day"}')
         await press(page, "Ask again with these arguments")
-        await told(page, f"decided: modify by {ANA}")
+        await told(page, f"decided: changed by {ANA}")
         await has_no_barriers(page)
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "modify", True), (ANA, "approve", True)]
     assert running.mailbox.rows("SELECT subject FROM sent WHERE recipient = 'edit@x.example'") == [("Good day",)]
 
@@ -73,7 +73,7 @@ async def test_what_asks_whether_to_undo_or_to_end_a_run_has_none(browser, share
     handle = await running.start(scripts.task(mail("back@x.example"), mail("other@x.example")))
     async with opened(browser, served, handle) as page:
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         await pending(handle)
         for opens, button, asks in (
             ("Undo 1 effect", "Undo…", "Undo this?"),

@@ -56,7 +56,7 @@ async def test_to_reject_and_stop_ends_the_run_and_the_model_is_not_asked_again(
     async with opened(browser, served, handle) as page:
         await page.get_by_label("Comment").fill("enough for today")
         await press(page, "Reject and stop the run")
-        await told(page, f"decided: reject by {ANA}")
+        await told(page, f"decided: rejected by {ANA}")
     result = await ended(handle)
     assert (result["outcome"], verdicts(result)) == ("rejected", [(ANA, "reject", True)])
     assert "enough for today" in result["error"]["message"]
@@ -180,7 +180,7 @@ async def test_of_a_plan_of_which_only_a_dry_run_is_approved_nothing_is_made(bro
     handle = await running.start(task)
     async with opened(browser, served, handle) as page:
         await press(page, "Approve a dry run only")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     result = await ended(handle)
     assert (result["outcome"], verdicts(result)) == ("completed", [(ANA, "approve", True)])
     assert [(step["status"], step["reason"]) for step in (await handle.query("plan"))["steps"]] == [
@@ -223,7 +223,7 @@ async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_com
             await page.get_by_label(processes).check()
             await page.get_by_label("Megabytes of memory for a step, at most 2048").fill("256")
             await press(page, "Approve the plan")
-            await told(page, f"decided: approve by {ANA}")
+            await told(page, f"decided: approved by {ANA}")
         result = await ended(handle)
         assert (result["outcome"], verdicts(result)) == ("completed", [(ANA, "approve", True)])
         refused, made, fallen = (await handle.query("plan"))["steps"]
@@ -249,7 +249,7 @@ async def test_a_step_that_needs_more_time_than_was_typed_is_ended(browser, temp
             assert await seconds.input_value() == "31"
             await seconds.fill("1.5")
             await press(page, "Approve the plan")
-            await told(page, f"decided: approve by {ANA}")
+            await told(page, f"decided: approved by {ANA}")
         result = await ended(handle)
         assert (result["outcome"], verdicts(result)) == ("failed", [(ANA, "approve", True)])
         assert "no answer within 1.5 s" in result["error"]["message"]

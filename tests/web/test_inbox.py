@@ -159,10 +159,10 @@ async def test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom(b
     async with opened(browser, served, handles["approved"], ANA) as page:
         await page.get_by_label("Comment").fill("with <b>pleasure</b>")
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     async with opened(browser, served, handles["rejected"], BO) as page:
         await press(page, "Reject")
-        await told(page, f"decided: reject by {BO}")
+        await told(page, f"decided: rejected by {BO}")
     unproven = {"request_id": "r1", "verdict": "approve", "by": CY}
     await pending(handles["unproven"])
     await update(handles["unproven"], "decide", unproven)
@@ -174,9 +174,9 @@ async def test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom(b
         await handles["ended"].terminate()
         async with tidying(served.page.store, served.page.backstay):
             for name, said in (
-                ("approved", f"approve by {ANA} (verified)"),
-                ("rejected", f"reject by {BO} (verified)"),
-                ("unproven", f"approve by {CY} (unverified)"),
+                ("approved", f"approved by {ANA} (verified)"),
+                ("rejected", f"rejected by {BO} (verified)"),
+                ("unproven", f"approved by {CY} (unverified)"),
                 ("withdrawn", "withdrawn: it was no longer needed"),
                 ("ended", "the run ended first"),
                 ("expired", "expired"),
@@ -197,7 +197,7 @@ async def test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom(b
         await page.goto(f"{served.url}/decided")
         await row_of(page, "past-approved").get_by_role("link").click()
         await expect(page.locator("#standing")).to_have_text(
-            f"Decided: approve by {ANA} (verified): with <b>pleasure</b>", use_inner_text=True
+            f"Decided: approved by {ANA} (verified): with <b>pleasure</b>", use_inner_text=True
         )
     await asyncio.gather(*(ended(handles[name]) for name in ("approved", "rejected", "unproven", "expired")))
 

@@ -69,7 +69,7 @@ async def test_r_goes_to_reject_from_the_inbox_and_on_the_page_of_a_request_and_
         await expect(reject).to_be_focused()
         assert len(await pending(handle)) == 1
         await page.keyboard.press("Enter")
-        await told(page, f"decided: reject by {ANA}")
+        await told(page, f"decided: rejected by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "reject", True)]
 
 

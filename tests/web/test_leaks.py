@@ -91,7 +91,7 @@ async def lives(page, url, handle):
         *([403] * 2 + [403, 415] + [409, 415] + [404] * 2),
     ]
     await press(page, "Approve")
-    await told(page, f"decided: approve by {ANA}")
+    await told(page, f"decided: approved by {ANA}")
 
 
 @promise("page:no-leaks")

@@ -96,7 +96,7 @@ async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shar
         await page.keyboard.press("a")
         assert await page.evaluate("document.activeElement.value") == "approve"
         await page.keyboard.press("Enter")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
 
 
@@ -110,11 +110,11 @@ async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_mad
         await page.get_by_label("subject").fill("Good day <b>Lee</b>")
         await page.get_by_label("Comment").fill("politely")
         await press(page, "Ask again with these arguments")
-        await told(page, f"decided: modify by {ANA}; it is asked again with the change")
+        await told(page, f"decided: changed by {ANA}; it is asked again with the change")
         assert "~ subject: Hello -> Good day <b>Lee</b>" in await page.locator(".changed").inner_text()
         assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'lee@ana.example'") == [(0,)]
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     result = await ended(handle)
     rows = running.mailbox.rows("SELECT subject, body FROM sent WHERE recipient = 'lee@ana.example'")
     assert rows == [("Good day <b>Lee</b>", "one\ntwo")]
@@ -129,7 +129,7 @@ async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
     async with opened(browser, served, handle) as page:
         await page.get_by_label("Comment").fill("not on a Sunday")
         await press(page, "Reject")
-        await told(page, f"decided: reject by {ANA}")
+        await told(page, f"decided: rejected by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "reject", True)]
     heard = [asked for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
     assert "not on a Sunday" in str(heard[-1]["messages"])
@@ -167,7 +167,7 @@ async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, s
         async with served.person(BO) as person:
             assert "1 of 2 decided" in (await person.get("/")).text
         await press(bo, "Approve")
-        await told(bo, f"decided: approve by {BO}")
+        await told(bo, f"decided: approved by {BO}")
     assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
 
 
@@ -191,7 +191,7 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
         await bo.reload()
         await bo.get_by_text(f"approved by {ANA} without step 1").wait_for()
         await press(bo, "Approve the plan")
-        await told(bo, f"decided: approve by {BO}")
+        await told(bo, f"decided: approved by {BO}")
         await ana.reload()
         assert "waits for" not in await ana.locator("main").inner_text()
     assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
@@ -212,7 +212,7 @@ async def test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first(brows
         await page.locator(".alternatives a").click()
         await page.get_by_role("heading", name="Plan: by pigeon").wait_for()
         await press(page, "Approve the plan")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     assert (await ended(handle))["outcome"] == "completed"
     assert "v@ana.example" in running.mailbox.sent()
     assert "u@ana.example" not in running.mailbox.sent()
@@ -226,7 +226,7 @@ async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, 
         assert "Give away cellar?" in await page.locator("h1").inner_text()
         await page.get_by_role("combobox").select_option("yes")
         await press(page, "Answer")
-        await told(page, f"decided: answer by {ANA}")
+        await told(page, f"decided: answered by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
 
@@ -249,7 +249,7 @@ async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once
         assert await filled(page) == ["Kim <b>Lee</b>", "13", "circle", "no", "by the door"]
         await page.get_by_label("People").fill("12")
         await press(page, "Answer")
-        await told(page, f"decided: answer by {ANA}")
+        await told(page, f"decided: answered by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
     heard = [asked["messages"] for asked in running.model.requests if task["text"] in str(asked["messages"][1])]
     (answer,) = [json.loads(message["content"]) for message in heard[-1] if message["role"] == "tool"]
@@ -276,7 +276,7 @@ async def test_a_page_that_is_open_says_how_often_and_when_people_were_reminded(
                 await asyncio.sleep(0.1)
         await assert_accessible(page)
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         result = await ended(handle)
         await page.reload()
         shown = await page.locator("#reminded").inner_text()
@@ -336,7 +336,7 @@ async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser,
     async with opened(browser, served, handle) as page, served.person(ANA) as replaying:
         form = await page.evaluate("Object.fromEntries(new FormData(document.getElementById('decide')))")
         await page.get_by_role("button", name="Approve", exact=True).dblclick()
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         path = f"{place(served, handle)}/decide"
         again = await replaying.post(path, data={**form, "verdict": "approve"})
         other = [
@@ -346,12 +346,12 @@ async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser,
         await pending(handle)
         await page.goto(place(served, handle, "r2"))
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         assert verdicts(await ended(handle)) == [(ANA, "approve", True)] * 2
         late = await replaying.post(path, data={**form, "verdict": "approve"})
         too_late = await replaying.post(path, data={**form, "verdict": "approve", "comment": "not as before"})
     assert [answer.status_code for answer in (again, late, *other, too_late)] == [303, 303, 409, 409, 409]
-    assert all(f"r1 is decided already: approve by {ANA}" in answer.text for answer in other)
+    assert all(f"r1 is decided already: approved by {ANA}" in answer.text for answer in other)
     assert f"the run {handle.id} has ended" in too_late.text
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'y@ana.example'") == [(1,)]
 
@@ -371,7 +371,7 @@ async def test_a_page_that_is_stale_is_refused_and_says_what_has_changed(browser
         assert "old@ana.example -> new@ana.example" in said
         assert "another run of the same name" in said
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     assert verdicts(await ended(second)) == [(ANA, "approve", True)]
     assert "old@ana.example" not in running.mailbox.sent()
 
@@ -394,7 +394,7 @@ async def test_whom_a_request_does_not_concern_neither_sees_nor_decides_it(brows
         assert f"Only these people may decide this: {BO}." in seen.text
         assert "is not an approver" in refused.text
         await press(page, "Approve")
-        await told(page, f"decided: approve by {BO}")
+        await told(page, f"decided: approved by {BO}")
     assert verdicts(await ended(handle)) == [(BO, "approve", True)]
 
 

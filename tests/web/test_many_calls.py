@@ -63,13 +63,13 @@ async def test_of_forty_calls_three_are_changed_and_one_is_left_out_in_one_form_
             await page.locator(f"textarea[name^='v.{number}.']").last.fill(f"other{number}@shop.example")
         await page.get_by_label("Include call 9", exact=True).uncheck()
         await press(page, "Ask again with these changes")
-        await told(page, f"decided: modify by {ANA}; it is asked again with the change")
+        await told(page, f"decided: changed by {ANA}; it is asked again with the change")
         assert running.mailbox.rows("SELECT count(*) FROM sent") == [(0,)]
 
         assert await page.locator("tr[data-row]").count() == 39
         assert await page.locator("details[open] .changed").count() == 2
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         await ended(handle)
         sent = [to for (to,) in running.mailbox.rows("SELECT recipient FROM sent")]
 

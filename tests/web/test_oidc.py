@@ -109,7 +109,7 @@ async def test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_de
         await listed(person, handle.id)
         await page.goto(place(served, handle))
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
     assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
     assert running.mailbox.sent() == [MAIL["to"]]
 

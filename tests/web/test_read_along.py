@@ -88,7 +88,7 @@ async def test_who_may_not_see_the_run_is_told_so_once_and_reads_along_as_soon_a
         first.open.set()
         await screen.shows("[d]etach?")
         screen.enter("a")
-        await screen.shows("decided: approve by ana")
+        await screen.shows("decided: approved by ana")
         await read_along(opened.settings.home, f"chat-{session}-1-")
         second.open.set()
         await screen.shows("Now you read along.")

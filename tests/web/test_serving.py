@@ -84,7 +84,7 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
             async with browser.tab(made.out.strip()) as page:
                 await page.locator(f"a.open[href*='{handle.id}']").click()
                 await press(page, "Approve")
-                await told(page, f"decided: approve by {ANA}")
+                await told(page, f"decided: approved by {ANA}")
             result = await ended(handle)
         finally:
             process.terminate()

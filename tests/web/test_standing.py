@@ -78,7 +78,7 @@ async def test_who_is_asked_too_when_nobody_decides_in_time_is_said_to_both_and_
             await expect(page.locator("#escalated")).to_have_text(said)
             await expect(page.locator(".facts").first).to_contain_text("then: reject")
             await press(page, "Approve")
-            await told(page, f"decided: approve by {BO}")
+            await told(page, f"decided: approved by {BO}")
             await expect(page.locator("#escalated")).to_have_text(said)
     assert verdicts(await ended(handle)) == [(BO, "approve", True)]
     assert "kim@chief.example" in running.mailbox.sent()
@@ -128,7 +128,7 @@ async def test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_
             assert customer in said[2]
             await assert_accessible(page)
             await press(page, "Approve the plan")
-            await told(page, f"decided: approve by {ANA}")
+            await told(page, f"decided: approved by {ANA}")
         assert (await ended(handle))["outcome"] == "completed"
         assert running.mailbox.sent() == [customer]
     assert "friday" in (rooms / "letters/draft.txt").read_text(encoding="utf-8")
@@ -219,7 +219,7 @@ async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_dec
         handle = await running.start(scripts.task(SEND, SEND))
         async with served_page(running) as served, opened(browser, served, handle) as page:
             await press(page, "Approve")
-            await told(page, f"decided: approve by {ANA}")
+            await told(page, f"decided: approved by {ANA}")
             await pending(handle)
             async with served.person(ANA) as person:
                 await listed(person, f"{handle.id}/r2")
@@ -235,7 +235,7 @@ async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_dec
         await expect(page.locator("form.decide")).to_have_count(0)
         await expect(page.locator(".arguments")).to_contain_text("kim@x.example")
         await page.goto(place(served, handle, "r1"))
-        await expect(page.locator("#standing")).to_have_text(f"Decided: approve by {ANA} (verified)")
+        await expect(page.locator("#standing")).to_have_text(f"Decided: approved by {ANA} (verified)")
         async with served.person(ANA) as person:
             found = (await person.get(f"/api/requests/{handle.id}/r2")).json()
         assert (found["live"], found["state"]) == (None, "open")

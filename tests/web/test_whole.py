@@ -43,7 +43,7 @@ async def test_a_long_letter_stands_whole_in_the_page_without_scripts_and_is_app
         await page.get_by_role("link", name="Show all of it").click()
         assert "the last words" in await page.locator("main").inner_text()
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         result = await ended(handle)
         await page.reload()
         await page.get_by_role("link", name=f"a text of {len(body):,} bytes").click()
@@ -67,7 +67,7 @@ async def test_an_approval_from_a_page_that_did_not_hold_all_of_it_is_refused(br
             assert "all of it must be shown before it is approved" in await answer.text()
         assert sent(running, "@part.example") == []
         await press(page, "Reject")
-        await told(page, f"decided: reject by {ANA}")
+        await told(page, f"decided: rejected by {ANA}")
     await ended(handle)
 
 
@@ -90,7 +90,7 @@ async def test_changing_one_call_of_a_batch_shows_all_of_them_again_and_sends_no
         shown = await page.locator("main").inner_text()
         before = sent(running, "@batch.example")
         await press(page, "Approve")
-        await told(page, f"decided: approve by {ANA}")
+        await told(page, f"decided: approved by {ANA}")
         await page.goto(f"{served.url}/decided")
         decided = await page.locator("main").inner_text()
     await ended(handle)

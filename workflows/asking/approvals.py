@@ -19,7 +19,7 @@ from backstay.approvals.approval import (
 from backstay.approvals.edits import change_lines
 from backstay.approvals.notice import DecisionNotice, NoticeKind
 from backstay.approvals.proposal import PlanToggles
-from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each
+from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each, verdict_words
 from backstay.approvals.voting import comments_of, said_of_plan, voted
 from backstay.authority import Authority
 from backstay.canonical import canonical, digest_of
@@ -143,7 +143,9 @@ class Approvals:
             del self.pending[request_id]
             self.changed()
         undecided = WITHDRAWN if pending.withdrawn else EXPIRED
-        self.state.closed[request_id] = undecided if decided.verdict is None else f"{decided.verdict} by {decided.by}"
+        self.state.closed[request_id] = (
+            undecided if decided.verdict is None else f"{verdict_words(decided.verdict)} by {decided.by}"
+        )
         return decided
 
     def whole_call(self, asked: dict[str, Any]) -> dict[str, Any] | None:
@@ -200,7 +202,7 @@ class Approvals:
                     f"request_id: {approval.request_id} was withdrawn; nobody needs an answer"
                 )
             if pending is not None and pending.decided is not None:
-                past = f"{pending.decided.verdict} by {pending.decided.by}"
+                past = f"{verdict_words(pending.decided.verdict)} by {pending.decided.by}"
             known = ", ".join(self.pending) or "none"
             if past:
                 return errors.DecisionRefused(f"request_id: {approval.request_id} is decided already: {past}")
@@ -343,7 +345,9 @@ class Approvals:
         about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
         shown = {"calls": {str(index): verdict for index, verdict in each.items()}} if each else {}
-        self.reminders.record("approval.decided", request, f"{said} by {approval.by}", **vote, **shown, state=state)
+        self.reminders.record(
+            "approval.decided", request, f"{verdict_words(said)} by {approval.by}", **vote, **shown, state=state
+        )
         if complete:
             pending.decided = RequestOutcome(
                 verdict=said,

@@ -226,7 +226,7 @@ async def test_a_rejection_by_the_starter_lets_no_call_pass_whatever_it_says_of_
     assert (await handle.execute_update("decide", await signed(handle, yes)))["verdict"] == "modify"
     result = await ended(handle)
     (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
-    assert (decided["text"], decided["data"]["calls"]) == (f"modify by {BO}", {"0": "modify"})
+    assert (decided["text"], decided["data"]["calls"]) == (f"changed by {BO}", {"0": "modify"})
     async with open_store(database_url=None, home=opened.settings.home) as store:
         (row,) = await store.decisions.of_run(f"{handle.id}/{handle.first_execution_run_id}")
         told = await store.requests.get(handle.id, "r1")

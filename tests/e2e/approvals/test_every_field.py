@@ -280,7 +280,7 @@ FACTS = {
     "view.unseen": ("calls", "3 of 4 arguments not shown|not shown"),
     "view.who": ("calls", "needed: 613"),
     "view.plan": ("plan", "mark-title"),
-    "view.votes": ("calls", "approve by mark-voter|mark-voter: approve"),
+    "view.votes": ("calls", "approved by mark-voter|mark-voter: approve"),
     "call.number": ("calls", r"\b71\b"),
     "call.tool": ("calls", r"mark\.tool"),
     "call.safety": ("calls", "restricted.write"),

@@ -85,7 +85,7 @@ async def on_the_page(people, handle, request):
         assert typed.keys() <= drawn.fields.keys()
         fields = drawn.fields | typed | {"verdict": "approve"}
         answer = await person.post(f"{path}/decide", data=fields, follow_redirects=True)
-    assert f"decided: approve by {ANA}" in answer.text, answer.text
+    assert f"decided: approved by {ANA}" in answer.text, answer.text
 
 
 async def in_slack(people, handle, request):
