@@ -95,7 +95,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.ledger
 	$(RUN) -m benchmarks.search
 
-bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in half an hour; TRY=1 tries a tenth
+bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in twenty minutes; TRY=1 tries a tenth
 	$(RUN) -m benchmarks.peers $(if $(TRY),--quick)
 
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and at full size what test samples

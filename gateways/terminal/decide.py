@@ -185,12 +185,13 @@ async def _decide(
         if given is not None:
             entered["fields"] = fields_from(form_of(await open_request(run, request_id)), given)
         answered = await decided_by_name(run, request_id, by or account_name(), args_digest, choice, **entered)
+    from backstay.approvals.verdicts import verdict_words
     from people.decide.deciding import ASKED_AGAIN, state_words
 
     terminal = Terminal()
     which = f" of {run.id}" if workflow == "last" else ""
     state = state_words(answered)
-    terminal.say(f"{state}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
+    terminal.say(f"{state}: {verdict_words(answered.get('verdict'))} {answered.get('request_id')}{which}", "green")
     if answered.get("asked_again"):
         terminal.say(ASKED_AGAIN, "yellow")
     for line in answered.get("remembered", ()):

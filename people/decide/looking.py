@@ -231,7 +231,7 @@ def hindrance(request: ApprovalRequest, by: str, *, signs: bool, services: Colle
         return "Only verified people may decide this, and this page has no approver key to verify anybody."
     votes = [vote for vote in request.decided if vote.get("by") == by]
     if request.kind in {RequestKind.CALL, RequestKind.BATCH} and votes:
-        return f"You have decided: {votes[-1].get('verdict')}. It waits for others."
+        return f"You have decided: {verdict_words(votes[-1].get('verdict'))}. It waits for others."
     open_parts = [part for part in parts if not part.complete and (not part.approvers or by in part.approvers)]
     if parts and all(any(vote.get("by") == by for vote in part.decided) for part in open_parts):
         return "You have decided your part. It waits for others."

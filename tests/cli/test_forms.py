@@ -140,6 +140,6 @@ async def test_a_person_can_stop_in_the_middle_of_a_form_and_decline(desk, nurse
         terminal.type("r")
         await terminal.shows("why?")
         terminal.type("")
-        await terminal.shows("decided: reject")
+        await terminal.shows("decided: rejected")
         code, _ = await terminal.ended()
     assert code == 0

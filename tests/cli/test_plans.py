@@ -225,7 +225,7 @@ async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(
         terminal.type("0")
         await terminal.shows("names: to, subject, body:")
         terminal.type('{"subject": "polite"}')
-        await terminal.shows("decided: modify")
+        await terminal.shows("decided: changed")
         for wanted in range(3):
             asked = await terminal.shows("[d]etach?")
             if "[c]hoose steps" in asked:
@@ -237,7 +237,7 @@ async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(
         terminal.type("a")
         await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
         terminal.type("r")
-        await terminal.shows("decided: approve")
+        await terminal.shows("decided: approved")
         code, _ = await terminal.ended()
 
     assert "[a]pprove all of it, [e]dit a step, [r]eject" in shown

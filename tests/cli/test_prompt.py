@@ -65,7 +65,7 @@ async def test_live_steps_come_with_budget_bars(person, scripts):
 
     assert not re.search(r"run\.(started|ended)|search\.run|model\.asked|approval\.asked|action\.called", shown)
     assert re.search(r"\d\d:\d\d:\d\d  step 1  mail\.send_email \{", shown)
-    assert shown.count("decided: approve") == 1
+    assert shown.count("decided: approved") == 1
     assert shown.count("completed") == 1
     assert "━" in shown
     assert "steps" in shown
@@ -88,7 +88,7 @@ async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, s
         await terminal.shows("names: to, subject, body:")
         terminal.type('{"to": "two@inline.example"}')
         await terminal.shows("~ to: one@inline.example -> two@inline.example")
-        await terminal.shows("decided: modify")
+        await terminal.shows("decided: changed")
         await terminal.shows("CHANGED by")
         await terminal.shows("[d]etach?")
         before = sent(opened, "@inline.example")
@@ -113,7 +113,7 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
         terminal.type("e")
         await terminal.shows("which call? number:")
         terminal.type("1")
-        await terminal.shows("decided: modify")
+        await terminal.shows("decided: changed")
         await terminal.shows("[d]etach?")
         before = sent(opened, "@edited.example")
         terminal.type("a")
@@ -157,7 +157,7 @@ async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(p
         terminal.type("w")
         shown = await terminal.shows("[d]etach?")
         terminal.type("e")
-        said = await terminal.shows("decided: modify")
+        said = await terminal.shows("decided: changed")
         await terminal.shows("[d]etach?")
         terminal.type("w")
         await terminal.shows("[d]etach?")
@@ -185,7 +185,7 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
         terminal.type("r")
         await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
         terminal.type("a")
-        await terminal.shows("decided: approve")
+        await terminal.shows("decided: approved")
         await terminal.ended()
 
     assert sent(opened, "@each.example") == ["two@each.example"]
@@ -233,7 +233,7 @@ async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_
         terminal.type("w")
         whole = await terminal.shows("[d]etach?")
         terminal.type("a")
-        await terminal.shows("decided: approve")
+        await terminal.shows("decided: approved")
         await terminal.ended()
 
     assert before == []
@@ -304,7 +304,7 @@ async def test_keys_that_were_typed_before_a_question_stood_there_do_not_decide_
         terminal.type("r")
         await terminal.shows("why?")
         terminal.type("unseen")
-        await terminal.shows("decided: reject")
+        await terminal.shows("decided: rejected")
         await terminal.ended()
 
     assert sent(opened, domain) == []
@@ -363,7 +363,7 @@ async def test_a_person_answers_a_question(person, scripts, opened):
         terminal.type("answer")
         await terminal.shows("answer:")
         terminal.type("light blue")
-        await terminal.shows("decided: answer")
+        await terminal.shows("decided: answered")
         await terminal.ended()
 
     assert "Which colour?" in shown
@@ -387,7 +387,7 @@ async def test_words_decide_as_letters_do_and_further_choices_are_shown_when_the
         terminal.type("no")
         await terminal.shows("why?")
         terminal.type("not this one")
-        await terminal.shows("decided: reject")
+        await terminal.shows("decided: rejected")
         await terminal.shows("two@words.example")
         await terminal.shows("[d]etach?")
         terminal.type("Yes")

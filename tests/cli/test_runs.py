@@ -117,7 +117,7 @@ async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_o
     twice = await run(*printed.replace("YOU", "bo").split()[1:])
     code = await started.ended(50)
 
-    assert (decided.code, decided.err) == (0, "decided: approve r1\n")
+    assert (decided.code, decided.err) == (0, "decided: approved r1\n")
     assert twice.code == 1
     assert "decided already" in twice.err or "has ended" in twice.err
     assert (code, opened.mailbox.sent().count("one@elsewhere.example")) == (0, 1)
@@ -592,6 +592,6 @@ async def test_calls_that_the_flag_changes_are_named_all_or_asked_about_again_an
     assert "arguments.too: unknown name; did you mean to?" in refused.err
     assert "it is asked again with the change, and nothing is sent before that" in again.err
     assert before == []
-    assert (all_named.code, all_named.err) == (0, "decided: modify r2\n")
+    assert (all_named.code, all_named.err) == (0, "decided: changed r2\n")
     sent = sorted(to for to in opened.mailbox.sent() if to.endswith("@flags.example"))
     assert sent == ["a@flags.example", "e@flags.example"]

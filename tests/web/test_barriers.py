@@ -103,9 +103,9 @@ async def test_what_became_of_equal_calls_has_none_also_where_one_was_not_decide
         await page.goto(f"{served.url}{together}")
         await page.get_by_role("checkbox").nth(1).wait_for()
         await press(beside, "Reject")
-        await told(beside, "decided: reject")
+        await told(beside, "decided: rejected")
         await press(page, "Approve the ticked")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("1 of 2 requests decided: approve")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("1 of 2 requests approved")
         await expect(page.locator(".warning")).to_have_count(1)
         await has_no_barriers(page)
     results = [verdicts(await ended(handle)) for handle in handles]

@@ -158,7 +158,7 @@ async def test_the_ticked_of_equal_calls_are_rejected_with_one_comment_and_the_o
         await page.get_by_role("checkbox").first.uncheck()
         await page.get_by_label("Comment").fill("not in May")
         await press(page, "Reject the ticked")
-        await page.get_by_role("heading", name="2 of 2 requests decided: reject").wait_for()
+        await page.get_by_role("heading", name="2 of 2 requests rejected").wait_for()
     assert len(await pending(handles[0])) == 1
     assert [verdicts(await ended(handle)) for handle in handles[1:]] == [[(ANA, "reject", True)]] * 2
     assert ["not in May" in heard(running, task)[1] for task in tasks] == [False, True, True]

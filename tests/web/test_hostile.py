@@ -379,6 +379,6 @@ async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes
         assert SEEN in await stays_text(page, "alike")
         assert await page.get_by_role("button", name="Approve the ticked").count() == 0
         await page.get_by_role("button", name="Reject the ticked").click()
-        await page.get_by_role("heading", name="0 of 3 requests decided: reject").wait_for()
+        await page.get_by_role("heading", name="0 of 3 requests rejected").wait_for()
         assert SEEN[:30] in await stays_text(page, "outcomes")
         assert alerted == []

@@ -158,11 +158,11 @@ async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, s
         await bo.get_by_text(f"{ANA} is looking at this, too.").wait_for()
         await press(ana, "Approve")
         await told(ana, "recorded; it waits for others")
-        await ana.get_by_text("You have decided: approve. It waits for others.").wait_for()
+        await ana.get_by_text("You have decided: approved. It waits for others.").wait_for()
         assert not await ana.get_by_role("button", name="Approve", exact=True).count()
         await expect(bo.locator("#news")).to_have_text("Somebody has decided. Open the page again to see who.")
         await bo.reload()
-        await bo.get_by_text(f"{ANA}: approve (verified)").wait_for()
+        await bo.get_by_text(f"{ANA}: approved (verified)").wait_for()
         await expect(bo.locator("#news .notice")).to_have_text(f"{ANA} is looking at this, too.")
         async with served.person(BO) as person:
             assert "1 of 2 decided" in (await person.get("/")).text
@@ -421,11 +421,11 @@ async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own
         await assert_accessible(page)
         await page.get_by_role("checkbox").last.uncheck()
         await press(page, "Approve the ticked")
-        await page.get_by_role("heading", name="2 of 2 requests decided: approve").wait_for()
+        await page.get_by_role("heading", name="2 of 2 requests approved").wait_for()
         assert len(await pending(handles[2])) == 1
         await page.goto(place(served, handles[2]))
         await press(page, "Reject")
-        await told(page, "decided: reject")
+        await told(page, "decided: rejected")
     results = [await ended(handle) for handle in handles]
     assert [verdicts(result) for result in results] == [[(ANA, "approve", True)]] * 2 + [[(ANA, "reject", True)]]
 
@@ -443,7 +443,7 @@ async def test_what_became_of_equal_calls_says_which_of_them_wait_for_others(sha
         shown = (await ana.get(f"/alike/{alike}")).text
         picks = [html.unescape(pick) for pick in re.findall(r'name="pick" value="([^"]+)"', shown)]
         said = await ana.post("/alike", data={**form_of(shown, verdict="approve"), "pick": picks})
-    assert "<h1>0 of 2 requests decided: approve; 2 recorded, and wait for others</h1>" in said.text
+    assert "<h1>0 of 2 requests approved; 2 recorded, and wait for others</h1>" in said.text
     assert said.text.count("recorded; it waits for others") == said.status_code // 100 == 2
     for handle in handles:
         assert len(await pending(handle)) == 1

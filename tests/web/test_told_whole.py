@@ -57,4 +57,4 @@ async def test_a_step_is_told_with_its_authors_words_marked_and_known_by_whom_it
     await ended(handle)
     for place in ("/decided", f"/runs/{handle.id}", path):
         told = words(await listed(ana, "without step 1", place))
-        assert "approved by ana@example.com" in told or "approve r1" in told, place
+        assert "approved by ana@example.com" in told or "approved r1" in told, place

@@ -103,7 +103,7 @@ async def test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_i
         BO: [404, 404, 200, 200],
     }
     assert "a newer run has its workflow ID" in shown
-    assert ("Undo" in shown, 'action="/runs/' in shown) == (False, False)
+    assert ("Undo…" in shown, 'action="/runs/' in shown) == (False, False)
     assert links == {
         f"/requests/payroll/r1?f={old['run']}",
         next(link for link in links if link.endswith(f"?run={old['run']}")),

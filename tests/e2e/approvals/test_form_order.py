@@ -94,7 +94,7 @@ async def test_every_door_keeps_the_order_of_a_form(doors, nursery, tmp_path):
         terminal.type("a")
         await terminal.shows("a single . stops")
         asked = await _filled_in(terminal.shows, terminal.type)
-        await terminal.shows("decided: answer")
+        await terminal.shows("decided: answered")
     assert asked == ORDER
     await ended(handle)
 
