@@ -12,13 +12,16 @@ from temporalio.testing import WorkflowEnvironment
 from backstay.client.connecting import DATA_CONVERTER
 from benchmarks.processes import process, worker_environment
 
+FAIRNESS = ("--dynamic-config-value", "matching.enableFairness=true")
+"""Without it, runs of many users take no turns; `backstay dev` and the Compose file set it, too."""
+
 
 @asynccontextmanager
 async def temporal() -> AsyncGenerator[tuple[Client, str, int]]:
     """Run a dev server; yield a client, the address and the server's process id."""
     binary = str(Path(sys.executable).parent / "temporal")
     async with await WorkflowEnvironment.start_local(
-        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary, dev_server_extra_args=FAIRNESS
     ) as environment:
         address = environment.client.service_client.config.target_host
         yield environment.client, address, _pid_of(address)

@@ -120,7 +120,7 @@ async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, o
         clicks = await asyncio.gather(slack.press(asked, "approve"), slack.press(asked, "approve"))
         assert [click.status for click in clicks] == [200, 200]
         result = await ended(handle)
-        now = await slack.changed(asked, "approved by ana@example.com")
+        now = await slack.changed(asked, "approve by ana@example.com")
         assert (now.buttons, len(slack.standing())) == ([], 1)
 
     assert result["outcome"] == "completed"
