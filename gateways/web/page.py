@@ -33,7 +33,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from backstay.approvals.decided_words import decided_words
-from backstay.approvals.verdicts import verdict_words
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
@@ -99,13 +98,7 @@ class PageRoutes:
             lstrip_blocks=True,
         )
         filters: dict[str, Any] = self._templates.filters
-        filters.update(
-            FILTERS,
-            decided_words=decided_words,
-            verdict_words=verdict_words,
-            foldable=FoldedArgument.of,
-            is_folded=is_folded,
-        )
+        filters.update(FILTERS, decided_words=decided_words, foldable=FoldedArgument.of, is_folded=is_folded)
         known: dict[str, Any] = self._templates.globals
         known.update(request_path=request_path, run_path=run_path, version=version())
         known.update(run_place=run_place, run_query=run_query)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from backstay.approvals.verdicts import verdict_words
 from backstay.shown import CLIPPED, LINE_BREAK, for_user, one_line
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -81,5 +82,5 @@ def _time(at: float | str) -> datetime | None:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "user": for_user,
-    **{each.__name__: each for each in (line, lines, money, moment, stamp, since, span, clock)},
+    **{each.__name__: each for each in (line, lines, money, moment, stamp, since, span, clock, verdict_words)},
 }
