@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from backstay import connect
+from backstay.approvals.verdicts import verdict_words
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.engine import ended, toolbox_of
@@ -72,7 +73,7 @@ async def test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_
             (request,) = await run.pending()
             for said in ("happened", "did_not_happen", "happened", "did_not_happen"):
                 await run.settle(request, said, by=ANA)
-                asked = await office.slack.changed(asked, f"{said} by {ANA}")
+                asked = await office.slack.changed(asked, f"{verdict_words(said)} by {ANA}")
             await run.settle(request, "did_not_happen", by=BO)
         result = await ended(handle)
     assert result["outcome"] == "completed"

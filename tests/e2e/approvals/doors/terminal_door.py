@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from backstay.approvals.verdicts import verdict_words
 from tests.cli.commands import BACKSTAY, Done, Terminal, at_terminal, forked
 from tests.e2e.approvals.doors.cases import Edit, End
 from tests.e2e.approvals.doors.client import remembered, verdicts
@@ -247,7 +248,8 @@ class TerminalDoor:
     async def _taken(self, handle: Any, by: str, verdict: str, within_s: float = 150) -> None:
         """Wait until a decision is taken; raises Refused, with the menu standing there again, if it is not."""
         terminal = await self._seat(handle, by)
-        taken = (f"decided: {verdict} by", f"recorded; it waits for others: {verdict} by")
+        said = verdict_words(verdict)
+        taken = (f"decided: {said} by", f"recorded; it waits for others: {said} by")
         async with asyncio.timeout(within_s):
             while not any(text in terminal.screen for text in taken):
                 terminal.changed.clear()
