@@ -5,16 +5,14 @@ from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, 
 DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
 """The kinds of requests in which single calls can be named."""
 _PERMITS = {Verdict.REJECT: 0, Verdict.APPROVE: 1, Verdict.MODIFY: 2}
-
-
-_DECIDED = {
-    "approve": "approved",
-    "modify": "changed",
-    "reject": "rejected",
-    "answer": "answered",
-    "happened": "confirmed as done",
-    "did_not_happen": "reported as not done",
-    "retry": "ordered again",
+_WORDS: dict[str, str] = {
+    Verdict.APPROVE: "approved",
+    Verdict.MODIFY: "changed",
+    Verdict.REJECT: "rejected",
+    Verdict.ANSWER: "answered",
+    Verdict.HAPPENED: "confirmed as done",
+    Verdict.DID_NOT_HAPPEN: "reported as not done",
+    Verdict.RETRY: "ordered again",
 }
 
 
@@ -97,4 +95,4 @@ def _unfit_memory(approval: Approval) -> str:
 
 def verdict_words(verdict: str | None) -> str:
     """Return what a verdict has done to a request, such as "approved"; a word that is not a verdict stays as it is."""
-    return _DECIDED.get(verdict or "", (verdict or "decided").replace("_", " "))
+    return _WORDS.get(verdict or "", (verdict or "decided").replace("_", " "))

@@ -215,7 +215,7 @@ class Backstay:
         )
         try:
             with translated_errors(workflow_id):
-                await _tried(start, times=_TRIES if once else 1)
+                await _start_again(start, times=_TRIES if once else 1)
         except WorkflowAlreadyStartedError:
             await self._require_same(kind, ask, workflow_id, once=once)
         return self.run(workflow_id)
@@ -262,7 +262,7 @@ class Backstay:
         return newest.started_at > undo.started_at or ask.get("run_id") not in {None, newest.first_run_id}
 
 
-async def _tried(start: Callable[[], Awaitable[object]], *, times: int) -> None:
+async def _start_again(start: Callable[[], Awaitable[object]], *, times: int) -> None:
     """Send a start, and send it again where the connection or the server gave it up, which Temporal's client does not.
 
     A start that may have arrived can be sent again only if nothing begins anew.

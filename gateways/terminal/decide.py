@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
+from backstay.approvals.verdicts import verdict_words
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from gateways.terminal.asking.deciding import decided_by_name, form_of, json_or_text
@@ -185,7 +186,6 @@ async def _decide(
         if given is not None:
             entered["fields"] = fields_from(form_of(await open_request(run, request_id)), given)
         answered = await decided_by_name(run, request_id, by or account_name(), args_digest, choice, **entered)
-    from backstay.approvals.verdicts import verdict_words
     from people.decide.deciding import ASKED_AGAIN, state_words
 
     terminal = Terminal()

@@ -20,7 +20,7 @@ from store.ledger.noting import note
 _OF_RUN = select(plans).where(plans.c.run == bindparam("run_")).order_by(plans.c.created_at, plans.c.plan_id)
 _ONE = select(plans.c.plan_id).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
 _UPDATE = update(plans).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
-_TAKEN_BACK = (
+_UNDONE = (
     select(events.c.body)
     .where(events.c.run == bindparam("run_"), events.c.n > 0, events.c.body["name"].as_string() == "undo.ran")
     .order_by(events.c.n)
@@ -97,7 +97,7 @@ def _of_run(connection: Connection, run: str) -> list[KeptPlan]:
 
 def _undone(connection: Connection, run: str) -> dict[int, str]:
     """Return what became of the effects that were to be undone, also after the end of the run."""
-    told = (body["data"] for body in connection.execute(_TAKEN_BACK, {"run_": run}).scalars())
+    told = (body["data"] for body in connection.execute(_UNDONE, {"run_": run}).scalars())
     found = {data["effect"]: data["state"] for data in told if data.keys() >= {"effect", "state"}}
     return found | dict.fromkeys(connection.execute(_COMPENSATED, {"run_": run}).scalars(), "compensated")
 

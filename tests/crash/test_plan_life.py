@@ -146,13 +146,13 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             assert [(effect["tool"], effect["state"]) for effect in result["effects"]] == [
                 ("fs.write_file", "applied")
             ] * 4
-            taking_back = await signing.binding(run, "UndoRun")
+            bound = await signing.binding(run, "UndoRun")
             await killed(last)
 
             undoing = await case.worker("before:call_tool.undo:2")
             # Whoever undoes all of it must be somebody who may decide about each part.
             ask = {"workflow_id": run.id, "by": CY}
-            ask["proof"] = signing.proof_of(ask, taking_back, key=KEY)
+            ask["proof"] = signing.proof_of(ask, bound, key=KEY)
             undo = await case.start_undo(run.id, by=CY, proof=ask["proof"])
             await dies(undoing)
             await case.worker()

@@ -83,10 +83,8 @@ def run_by_soak_only() -> dict[str, set[str]]:
     for name, test in _tests():
         for decorator in test.decorator_list:
             match decorator:
-                case ast.Attribute(value=ast.Attribute(value=ast.Name(id="pytest"), attr="mark"), attr=mark):
-                    found.get(mark, set()).add(name)
-                case _:
-                    pass
+                case ast.Attribute(value=ast.Attribute(attr="mark"), attr=mark) if mark in found:
+                    found[mark].add(name)
     return found
 
 

@@ -7,7 +7,7 @@ from store.opening import open_store
 from tests.requirements import promise
 
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
-TAKEN_BACK = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
+BOUND_UNDO = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
 ANA = Authority(approvers=("ana",))
 
 
@@ -30,7 +30,7 @@ async def numbers(store, **limits):
 async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_first(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n in range(1, 8):
-            await settled(store, n, EffectState.APPLIED, TAKEN_BACK)
+            await settled(store, n, EffectState.APPLIED, BOUND_UNDO)
         await begun(store, 1, run="w/other")
 
         assert await numbers(store, limit=3) == [7, 6, 5]
@@ -45,15 +45,15 @@ async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_f
 @promise("undo:pages-newest")
 async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
-        await settled(store, 1, EffectState.APPLIED, TAKEN_BACK)
+        await settled(store, 1, EffectState.APPLIED, BOUND_UNDO)
         await settled(store, 2, EffectState.FAILED)
         await settled(store, 3, EffectState.NOT_SENT)
         await settled(store, 4, EffectState.UNKNOWN)
         await begun(store, 5)
-        for n, undo in ((6, TAKEN_BACK), (7, None)):
+        for n, undo in ((6, BOUND_UNDO), (7, None)):
             await settled(store, n, EffectState.APPLIED, undo)
             await store.effects.mark(f"w/r/{n}", EffectState.KEPT)
-        await settled(store, 8, EffectState.APPLIED, TAKEN_BACK)
+        await settled(store, 8, EffectState.APPLIED, BOUND_UNDO)
         token = (
             await store.effects.begin(
                 Intent(
@@ -78,7 +78,7 @@ async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, datab
 async def test_who_decides_about_all_of_them_is_read_without_reading_them(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n, authority in enumerate((None, ANA, ANA, Authority(quorum=2)), 1):
-            await settled(store, n, EffectState.APPLIED, TAKEN_BACK, authority=authority)
+            await settled(store, n, EffectState.APPLIED, BOUND_UNDO, authority=authority)
         await settled(store, 5, EffectState.FAILED, authority=Authority(approvers=("eve",)))
 
         count, authorities = await store.effects.authorities_of_open("w/r")

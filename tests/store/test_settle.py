@@ -15,7 +15,7 @@ FIRST = Intent(
 )
 UNDO = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall", "args_digest": "d9"})
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
-TAKEN_BACK = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
+BOUND_UNDO = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
 
 
 class Clock:
@@ -30,7 +30,7 @@ async def test_an_outcome_is_recorded_with_what_would_take_it_back(tmp_path, dat
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
         assert await store.effects.settle(
-            "w/r/1", begun.token, EffectState.APPLIED, outcome="sent", result_ref="a" * 40, undo=TAKEN_BACK
+            "w/r/1", begun.token, EffectState.APPLIED, outcome="sent", result_ref="a" * 40, undo=BOUND_UNDO
         )
         row = await store.effects.get("w/r/1")
     assert (row.undo_tool, row.undo_sealed) == ("mail.recall", "b" * 40)
@@ -129,13 +129,13 @@ async def test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_att
             await store.effects.settle("w/r/1", begun.token, EffectState.UNKNOWN)
         clock.now = 130
         row = await store.effects.resolve(
-            "w/r/1", state=state, outcome="ana said so", result_ref="c" * 40, undo=TAKEN_BACK
+            "w/r/1", state=state, outcome="ana said so", result_ref="c" * 40, undo=BOUND_UNDO
         )
         assert row == await store.effects.get("w/r/1")
         assert not await store.effects.settle("w/r/1", begun.token, EffectState.FAILED)
     assert row.state is state
     if (state, told_unknown) != (EffectState.UNKNOWN, True):
-        assert (row.outcome, row.result_ref, row.undo_shown) == ("ana said so", "c" * 40, TAKEN_BACK.shown)
+        assert (row.outcome, row.result_ref, row.undo_shown) == ("ana said so", "c" * 40, BOUND_UNDO.shown)
 
 
 @promise("effects:resolve-refused")
@@ -172,9 +172,9 @@ async def test_an_effect_nobody_recorded_cannot_be_resolved(tmp_path, database_u
 async def test_marking_keeps_the_outcome_and_follows_the_legal_order(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
-        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED, outcome="sent", undo=TAKEN_BACK)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED, outcome="sent", undo=BOUND_UNDO)
         kept = await store.effects.mark("w/r/1", EffectState.KEPT)
-        assert (kept.state, kept.outcome, kept.undo_shown) == (EffectState.KEPT, "sent", TAKEN_BACK.shown)
+        assert (kept.state, kept.outcome, kept.undo_shown) == (EffectState.KEPT, "sent", BOUND_UNDO.shown)
         assert (await store.effects.mark("w/r/1", EffectState.COMPENSATED)).state is EffectState.COMPENSATED
         with pytest.raises(EffectConflict):
             await store.effects.mark("w/r/1", EffectState.KEPT)

@@ -61,7 +61,7 @@ async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_un
 
 
 @promise("workspaces:jails-undo")
-async def test_taking_back_an_effect_by_its_id_leaves_what_others_did_since(desk: Desk):
+async def test_undoing_an_effect_by_its_id_leaves_what_others_did_since(desk: Desk):
     await desk.ask("write_file", effect="e1", path="mine", content="1")
     await desk.ask("write_file", effect="e2", path="theirs", content="2")
     assert (await desk.ask("restore", effect="e1"))["restored"] == ["mine"]

@@ -241,7 +241,7 @@ async def test_a_policy_may_deny_a_compensation_and_let_the_question_expire(shar
 
 
 @promise("undo:cancelled")
-async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(shared):
+async def test_a_cancelled_run_ends_as_cancelled_after_undoing_what_it_did(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A, B), mails("last@x.example")))
     await request_of(handle, "r1")
