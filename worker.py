@@ -95,6 +95,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     """
     from activities.programs.payload_server import payload_activities
     from activities.registry import run_activities
+    from activities.slots import open_tuner
     from workflows import WORKFLOWS
 
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
@@ -108,6 +109,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         identity=identity_of(client, resources.store.identity.id),
         # Else heartbeats, and with them cancellations, would wait for most of the heartbeat timeout.
         max_heartbeat_throttle_interval=timedelta(seconds=1),
+        tuner=open_tuner(),
         **_EVERY_WORKER,
         **options,
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
+from temporalio.common import Priority
 
 from benchmarks.page import publish
 from benchmarks.processes import family_memory_kb
@@ -58,7 +59,9 @@ class Bench:
             name = f"{user}-{self.number}"
             task = {"text": "read 2", "user_id": user}
             async with starting:
-                handle = await self.client.start_workflow("RunTask", task, id=name, task_queue="backstay")
+                handle = await self.client.start_workflow(
+                    "RunTask", task, id=name, task_queue="backstay", priority=Priority(fairness_key=user)
+                )
             async with waiting:
                 result = await handle.result()
             self.failed += result["outcome"] != "completed"

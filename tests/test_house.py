@@ -79,6 +79,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "temporalio.exceptions": EVERYWHERE,
         "temporalio.client": EVERYWHERE,
         "temporalio.service": EVERYWHERE,  # the home of the error that temporalio.client raises
+        "temporalio.worker": ("activities/slots.py", "activities/telemetry/*"),
         "temporalio": ("activities/telemetry/*",),  # it watches workflows and activities from outside
         "opentelemetry": ("activities/telemetry/*",),
     },

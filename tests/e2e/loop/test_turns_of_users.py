@@ -4,7 +4,7 @@ import uuid
 
 from temporalio.api.enums.v1 import EventType
 
-import worker
+from activities import slots
 from backstay.client.backstay import Backstay
 from tests.engine import engine
 from tests.requirements import promise
@@ -30,7 +30,8 @@ async def test_a_run_overtakes_the_many_that_another_user_started_before(tempora
 
 @promise("runs:begun-first")
 async def test_runs_that_have_begun_end_before_others_begin(temporal, tmp_path, monkeypatch):
-    monkeypatch.setitem(worker._EVERY_WORKER, "max_concurrent_activities", 2)
+    monkeypatch.setattr(slots, "FEWEST", 2)
+    monkeypatch.setattr(slots, "MOST", 2)
     queue = f"queue-{uuid.uuid4()}"
     before = Backstay(temporal, task_queue=queue)
     runs = [await before.start({"text": f"one of many {number}", "user_id": "ana"}) for number in range(MANY)]
@@ -41,6 +42,20 @@ async def test_runs_that_have_begun_end_before_others_begin(temporal, tmp_path, 
     last_begun = max(begun for begun, _ in spans)
     # Some are always under way at once; without priorities the last run begins before the first one ends.
     assert len([ended for _, ended in spans if ended < last_begun]) >= MANY // 4
+
+
+@promise("workers:slots")
+async def test_runs_whose_models_take_long_are_under_way_together(temporal, tmp_path):
+    def slow(talk):
+        return finished(talk.task).model_copy(update={"delay_s": 4})
+
+    async with engine(temporal, tmp_path, slow) as opened:
+        runs = [await opened.start({"text": f"one of some {number}"}) for number in range(2 * slots.FEWEST)]
+        for run in runs:
+            await run.result()
+    asked = [span for run in runs for span in await spans_of(temporal, run.id, "ask_model")]
+    together = max(sum(begun <= moment < ended for begun, ended in asked) for moment, _ in asked)
+    assert slots.FEWEST < together <= len(runs)
 
 
 @promise("runs:turns-started-elsewhere")
@@ -71,6 +86,21 @@ async def begun_and_ended(temporal, workflow_id):
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED and not begun:
             begun = ended
     return begun, ended
+
+
+async def spans_of(temporal, workflow_id, activity):
+    """Return when each activity of a name was started, and when it was completed."""
+    scheduled, begun, spans = {}, {}, []
+    async for event in temporal.get_workflow_handle(workflow_id).fetch_history_events():
+        at = event.event_time.ToNanoseconds()
+        if event.HasField("activity_task_scheduled_event_attributes"):
+            scheduled[event.event_id] = event.activity_task_scheduled_event_attributes.activity_type.name
+        elif event.HasField("activity_task_started_event_attributes"):
+            begun[event.activity_task_started_event_attributes.scheduled_event_id] = at
+        elif event.HasField("activity_task_completed_event_attributes"):
+            order = event.activity_task_completed_event_attributes.scheduled_event_id
+            spans += [(begun[order], at)] if scheduled[order] == activity else []
+    return spans
 
 
 async def taken_up(temporal, workflow_id):
