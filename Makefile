@@ -86,6 +86,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.steps
 	$(RUN) -m benchmarks.calls
 	$(RUN) -m benchmarks.programs
+	$(RUN) -m benchmarks.crowd
 	$(RUN) -m benchmarks.forms
 	$(RUN) -m benchmarks.tokens
 	$(RUN) -m benchmarks.payloads

@@ -78,6 +78,8 @@ from system.tasks import background
 
 PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
+CACHED_RUNS = 400
+"""A run that waits for a person takes some 120 kB; one that was let go of is replayed as it goes on."""
 STORE = "--store"
 """The option by which a worker tells its child which store it has; the child cannot ask before it serves."""
 _PATIENCE_S = 30.0
@@ -98,6 +100,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     from activities.slots import open_tuner
     from workflows import WORKFLOWS
 
+    options.setdefault("max_cached_workflows", CACHED_RUNS)
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
     runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
     return Worker(

@@ -12,16 +12,17 @@ from temporalio.testing import WorkflowEnvironment
 from backstay.client.connecting import DATA_CONVERTER
 from benchmarks.processes import process, worker_environment
 
-FAIRNESS = ("--dynamic-config-value", "matching.enableFairness=true")
-"""Without it, runs of many users take no turns; `backstay dev` and the Compose file set it, too."""
+SETTINGS = ("matching.enableFairness=true", "matching.numTaskqueueWritePartitions=1")
+"""As `backstay dev` and the Compose file set them, so that users take turns: each part of a queue has its own order."""
 
 
 @asynccontextmanager
 async def temporal() -> AsyncGenerator[tuple[Client, str, int]]:
     """Run a dev server; yield a client, the address and the server's process id."""
     binary = str(Path(sys.executable).parent / "temporal")
+    options = [argument for setting in SETTINGS for argument in ("--dynamic-config-value", setting)]
     async with await WorkflowEnvironment.start_local(
-        data_converter=DATA_CONVERTER, dev_server_existing_path=binary, dev_server_extra_args=FAIRNESS
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary, dev_server_extra_args=options
     ) as environment:
         address = environment.client.service_client.config.target_host
         yield environment.client, address, _pid_of(address)

@@ -28,6 +28,7 @@ from temporalio.testing import WorkflowEnvironment
 from backstay.client.connecting import DATA_CONVERTER, compression
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
+from tests.crash.temporal_server import QUEUES
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 from tests.postgres import PostgresServer, open_postgres
@@ -46,15 +47,9 @@ KEYS = [
 ]
 
 
-# A queue of so few tasks is served sooner from one place than from four that ask each other. Search attributes, all
-# there from the start, are not read anew from the database for each run, which takes a dev server a tenth of its time.
-SETTINGS = (
-    "matching.numTaskqueueReadPartitions=1",
-    "matching.numTaskqueueWritePartitions=1",
-    "matching.enableFairness=true",
-    "system.forceSearchAttributesCacheRefreshOnRead=false",
-)
-SERVER = [argument for setting in SETTINGS for argument in ("--dynamic-config-value", setting)]
+# Search attributes, all there from the start, are not read anew from the database for each run, which takes a dev
+# server a tenth of its time.
+SERVER = [*QUEUES, "--dynamic-config-value", "system.forceSearchAttributesCacheRefreshOnRead=false"]
 
 ORDER = (
     "tests/crash/test_kill_points",

@@ -9,6 +9,7 @@ from backstay.testing import Conversation
 from benchmarks import (
     calls,
     compare,
+    crowd,
     forms,
     inbox,
     ledger,
@@ -68,6 +69,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
         programs,
         forms,
         tokens,
+        crowd,
         payloads,
         provenance,
         snapshots,

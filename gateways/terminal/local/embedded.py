@@ -25,6 +25,9 @@ _READY_S = 30.0
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 """What the server needs of the environment; keys of models and approvers are none of its business."""
 _PRIVATE = 0o077
+# The runs of one user take turns with those of others. Each part of a queue would have turns of its own. Parts are
+# still read: an older server may have left tasks in them.
+_FAIR, _ONE_PART = "matching.enableFairness=true", "matching.numTaskqueueWritePartitions=1"
 
 
 class _TemporalEnded(SettingsInvalid):
@@ -88,7 +91,7 @@ async def start_temporal(
     # Its HTTP API does for everybody who reaches it what a client does. No name leads to it that anybody could know.
     nobody = json.dumps([f"{secrets.token_hex(16)}.invalid"])
     command += ["--dynamic-config-value", f"frontend.httpAllowedHosts={nobody}"]
-    command += ["--dynamic-config-value", "matching.enableFairness=true"]
+    command += ["--dynamic-config-value", _FAIR, "--dynamic-config-value", _ONE_PART]
     web_ui = (_loopback(), free_port())
     command += ["--headless"] if ui_port is None else ["--ui-ip", web_ui[0], "--ui-port", str(web_ui[1])]
     command += [] if ui_port is None else ["--ui-disable-news-fetch"]
