@@ -86,6 +86,15 @@ def test_the_published_table_is_that_of_the_last_run(bench):
     assert published.strip() == bench.render(measured(name))
 
 
+@promise("testing:figures")
+def test_the_figure_of_the_readme_is_that_of_the_last_random_kills():
+    (said,) = re.findall(r"\d+ kills in \d+ runs", (ROOT / "README.md").read_text(encoding="utf-8"))
+    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    row = page.partition("\n| kills |")[2].partition("\n")[0]
+    assert said in page
+    assert int(said.split()[0]) == sum(int(found) for found in re.findall(r"(\d+) in \d+ minutes", row))
+
+
 @promise("page:fast")
 def test_the_inbox_came_within_300_milliseconds():
     found = measured("inbox")
