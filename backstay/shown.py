@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
@@ -17,6 +18,8 @@ _MASKS = ("⟦secret:", "[REDACTED:")  # as backstay.redaction writes them
 CLIPPED = "…"
 """Stands where something is left out."""
 LINE_BREAK = "⏎"
+MINUTE = "%Y-%m-%d %H:%M UTC"
+"""How people read a time, in the format of `strftime`."""
 _OWN_SIGN = "<U+23CE>"
 _DEEPEST = 20
 _BRIEF_VALUE = 80
@@ -384,3 +387,11 @@ def _weight(value: Any) -> int:
             case _:
                 total += 4
     return total
+
+
+def minute(at: str) -> str:
+    """Return an ISO time as people read it, to the minute; anything else is returned as it is, on one line."""
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC).strftime(MINUTE)
+    except ValueError:
+        return one_line(at, 40)

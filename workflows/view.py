@@ -71,14 +71,14 @@ def _limits(state: RunState) -> str:
         ("tool calls", str(usage.tool_calls), str(budget.max_tool_calls)),
     ]
     ceiling = budget.max_llm_cost_usd
-    rows.append(("USD", f"{state.ledger.spent / MICRO:.4f}", "no limit" if ceiling is None else f"{ceiling:g}"))
+    rows.append(("USD", f"{state.ledger.spent / MICRO:.4f}", "" if ceiling is None else f"{ceiling:g}"))
     if budget.max_tokens is not None:
         rows.append(("tokens", str(usage.tokens), str(budget.max_tokens)))
     rows.extend(
         (f"calls of {tool}", str(usage.calls_by_tool.get(tool, 0)), str(most)) for tool, most in budget.quotas.items()
     )
-    lines = [f"| {markdown_line(name)} | {used} | {allowed} |" for name, used, allowed in rows]
-    return "\n".join(["| limit | used | allowed |", "|---|---|---|", *lines])
+    # The Web UI sets the columns of a table without any space between them.
+    return " · ".join(f"{markdown_line(name)} {used}{allowed and f' of {allowed}'}" for name, used, allowed in rows)
 
 
 def _steps(state: RunState) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ from backstay.approvals.view import RequestView
 from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from backstay.shown import NOBODY, one_line
+from backstay.shown import NOBODY, minute, one_line
 from people.notices.delivering import NotTaken
 from store.notices.requests import Requests
 
@@ -279,7 +279,7 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
         user="" if notice.user_id == NOBODY else one_line(notice.user_id, 200),
         tools=one_line(tools, 500),
         calls=[*_call_lines(view)],
-        expires=request.get("expires_at") or "",
+        expires=minute(request.get("expires_at") or ""),
         link=notice.links.page,
         reminder=notice.reminder,
         escalated=escalated,

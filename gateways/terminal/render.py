@@ -96,13 +96,16 @@ def request_lines(
     yield from _context_lines(request)
     if request.proposal is not None:
         yield f"  plan: {view.plan}", "bold"
+    # A long program stands above its calls: what is asked about is then beside the prompt.
+    if view.program is not None:
+        yield "  this program:", "bold"
+        yield from _painted(line for line in view.program.lines() if line.kind in {"argument", "unseen"})
+        if view.calls:
+            yield "  makes:", "bold"
     for call in view.calls:
         yield from call_lines(call)
     if request.proposal is not None:
         yield from _plan_lines(workflow_id, view, request.proposal, beside)
-    if view.program is not None:
-        yield "  made by this program:", "bold"
-        yield from _painted(line for line in view.program.lines() if line.kind in {"argument", "unseen"})
     if request.forecast:
         yield "  foretold by a rehearsal:", "bold"
         yield from ((f"  {line}", "") for line in forecast_lines(request.forecast))

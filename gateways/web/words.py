@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backstay.approvals.verdicts import verdict_words
-from backstay.shown import CLIPPED, LINE_BREAK, for_user, one_line
+from backstay.shown import CLIPPED, LINE_BREAK, MINUTE, for_user, one_line
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
@@ -45,7 +45,7 @@ def money(amount: float) -> str:
 def moment(at: float | str) -> str:
     """Return a time as people read it, in UTC; any other value is returned as it is."""
     time = _time(at)
-    return line(at, 40) if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return line(at, 40) if time is None else time.astimezone(UTC).strftime(MINUTE)
 
 
 def clock(at: float | str) -> str:

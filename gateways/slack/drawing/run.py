@@ -10,7 +10,7 @@ from backstay.approvals.notice import Notice, NoticeKind
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import told_of_later
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, call_line, for_user, one_line
+from backstay.shown import LINE_BREAK, call_line, for_user, minute, one_line
 from backstay.task.event import Event
 from gateways.slack.drawing.page import BlockPage
 
@@ -132,5 +132,5 @@ def reminder_blocks(request: ApprovalRequest, mentions: Sequence[str], unmention
     page.say(request.question.replace(LINE_BREAK, "\n")[:1000])
     page.fine(f"Not mentioned, but asked: {others}" if others else "")
     if request.expires_at:
-        page.fine(f"Expires {request.expires_at}, then: {request.then}")
+        page.fine(f"Expires {minute(request.expires_at)}, then: {request.then}")
     return page.blocks
