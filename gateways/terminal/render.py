@@ -96,7 +96,7 @@ def request_lines(
     yield from _context_lines(request)
     if request.proposal is not None:
         yield f"  plan: {view.plan}", "bold"
-    # A long program stands above its calls: what is asked about is then beside the prompt.
+    # A program may be long, so its calls come after it, beside the prompt.
     if view.program is not None:
         yield "  this program:", "bold"
         yield from _painted(line for line in view.program.lines() if line.kind in {"argument", "unseen"})
