@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from filelock import AsyncFileLock, FileLock
-
 _MODE = 0o600
 _POLL_S = 0.02
 
@@ -17,6 +15,8 @@ _POLL_S = 0.02
 @contextmanager
 def file_lock(path: Path) -> Generator[None]:
     """Hold the lock of a file; the thread waits for it without end."""
+    from filelock import FileLock
+
     # A file that is kept is also one that no lock by mere existence may replace, which would outlive its process.
     with FileLock(path, mode=_MODE, poll_interval=_POLL_S, preserve_lock_file=True):
         yield
@@ -28,10 +28,21 @@ async def async_file_lock(path: Path, *, wait_s: float = -1) -> AsyncGenerator[N
 
     Raises TimeoutError when another holder does not release it in time.
     """
+    from filelock import AsyncFileLock
+
     # An attempt never blocks, so it needs no thread; a thread that waits could not be cancelled.
     lock = AsyncFileLock(path, mode=_MODE, poll_interval=_POLL_S, preserve_lock_file=True, run_in_executor=False)
     async with await lock.acquire(timeout=wait_s):
         yield
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether anybody holds the lock of a file; raises OSError for a file that cannot be opened."""
+    tried = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        return not _locked(tried)
+    finally:
+        os.close(tried)
 
 
 @asynccontextmanager

@@ -127,7 +127,7 @@ async def _as_served(settings: Settings) -> Settings:
         return settings
     with suppress(BackstayError):
         async with session(settings) as backstay:
-            serving = await serving_beside(settings.home, backstay.client)
+            serving = serving_beside(settings.home, backstay.client)
         if serving is not None and serving.script is not None:
             return settings_for(settings, serving.script)
     return settings

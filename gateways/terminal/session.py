@@ -48,7 +48,7 @@ async def looking(settings: Settings) -> AsyncGenerator[Client]:
     """Connect as `session` does, for a command that only asks what Temporal itself knows."""
     # Telemetry that is sent at the end would hold up nobody but this command.
     with traced(settings):
-        place = await place_of_temporal(settings)
+        place = place_of_temporal(settings)
         async with connected(place.get("address"), namespace=place.get("namespace")) as client:
             yield client
 

@@ -77,7 +77,7 @@ async def _page(settings: Settings, backstay: Backstay) -> str | None:
     """Return the address of the page: the operator's, or that of a `dev` beside this chat."""
     if settings.url is not None:
         return settings.url
-    serving = await serving_beside(settings.home, backstay.client)
+    serving = serving_beside(settings.home, backstay.client)
     return None if serving is None else serving.page
 
 

@@ -5,7 +5,7 @@ Its home holds a file that says so, and a lock that is held for as long as that 
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
@@ -106,34 +106,31 @@ def may_serve(home: Path) -> bool:
     return (home / _FILE).is_file()
 
 
-async def serving_here(home: Path) -> Serving | None:
+def serving_here(home: Path) -> Serving | None:
     """Return what is served now with this home; None where nothing is."""
-    from system.locks import async_file_lock
+    from system.locks import is_locked
 
     if not may_serve(home):
         return None
-    try:
-        async with async_file_lock(home / _LOCK, wait_s=0):
-            return None  # it was killed, and its file stayed
-    except TimeoutError:
-        return _told(home)
-    except OSError:
-        return None
+    with suppress(OSError):
+        if is_locked(home / _LOCK):
+            return _told(home)
+    return None  # it was killed, and its file stayed
 
 
-async def serving_beside(home: Path, client: Client) -> Serving | None:
+def serving_beside(home: Path, client: Client) -> Serving | None:
     """Return what is served now with this home and for the Temporal of this client; None where nothing is."""
-    serving = await serving_here(home)
+    serving = serving_here(home)
     if serving is None:
         return None
     asked = client.service_client.config.target_host.replace("localhost", "127.0.0.1")
     return serving if (serving.temporal, serving.namespace) == (asked, client.namespace) else None
 
 
-async def place_of_temporal(settings: Settings) -> dict[str, str]:
+def place_of_temporal(settings: Settings) -> dict[str, str]:
     """Return the address and namespace of Temporal where its own settings name none: of `.env`, or of a `dev`."""
     place = place_in_file(settings)
     if "address" in place or is_place_named():
         return place
-    serving = await serving_here(settings.home)
+    serving = serving_here(settings.home)
     return place if serving is None else {"address": serving.temporal, "namespace": serving.namespace} | place
