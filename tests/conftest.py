@@ -86,6 +86,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
+COLLECTED_AFTER = (50_000, 50, 100)
+"""What tests make of objects is large, such as the syntax trees of all files, or freed at once: collected as often as
+Python does by itself, it would take a twentieth of all time."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Set aside what was imported, or every later garbage collection would go through half a million objects of it."""
@@ -93,6 +98,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
 
 
