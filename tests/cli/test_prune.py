@@ -71,6 +71,8 @@ def payloads(opened, handle):
 
 async def until_due(prune, count):
     """Wait until so many runs ended longer ago than the window."""
+    # Sooner none of them can be, and to ask costs a process.
+    await asyncio.sleep(1)
     async with asyncio.timeout(150):
         while (account := await prune("--dry-run"))["runs"] < count:
             await asyncio.sleep(0.2)
@@ -263,12 +265,10 @@ async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_o
 
 
 @promise("store:usage")
-@pytest.mark.parametrize("window", ["30", "-1d", "0d", "1y", "", "30 d"])
-async def test_a_window_that_is_no_duration_is_refused_by_its_flag(opened, command, window):
-    done = await command("prune", f"--older-than={window}")
-
-    assert done.code == 2
-    assert "--older-than: " in done.err
+async def test_a_window_that_is_no_duration_is_refused_by_its_flag(opened, command):
+    for window in ("30", "-1d", "0d", "1y", "", "30 d"):
+        done = await command("prune", f"--older-than={window}")
+        assert (window, done.code, "--older-than: " in done.err) == (window, 2, True)
 
 
 @promise("store:usage")

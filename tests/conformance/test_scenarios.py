@@ -33,7 +33,7 @@ def test_every_scenario_of_what_is_offered_passes(scenario):
 @promise("connections:conformance")
 def test_every_scenario_of_sign_ins_passes_with_a_user_who_signs_in():
     with ThreadPoolExecutor(3) as together:
-        chosen = spread(SIGN_IN_CLAIMED, 3)
+        chosen = spread(SIGN_IN_CLAIMED, 1)
         played = dict(zip(chosen, together.map(play, chosen), strict=True))
 
     assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}
@@ -59,7 +59,7 @@ def test_the_plugin_server_passes_every_scenario_of_what_it_offers(tmp_path):
 def test_tasks_and_http_pass_every_scenario_with_the_tools_that_it_needs(tmp_path):
     with tasks_served() as address, ThreadPoolExecutor(3) as together:
         playing = partial(play_server, address=address, results=tmp_path)
-        chosen = spread(TASKS_CLAIMED, 5)
+        chosen = spread(TASKS_CLAIMED, 2)
         played = dict(zip(chosen, together.map(playing, chosen), strict=True))
 
     assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}

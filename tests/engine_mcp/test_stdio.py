@@ -7,6 +7,7 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
@@ -47,11 +48,25 @@ def entry_of(running, folder):
 
 
 @promise("clients:mcp-stdio")
+@pytest.mark.thorough
 async def test_the_inspector_starts_a_run_and_reads_its_result_in_another_process(opened, nursery, tmp_path):
     _, entry = opened
     inspector = Inspector(tmp_path, "backstay", entry)
     text = SCRIPTS.task(DONE)["text"]
     started = await inspector.call("start_run", text=text, once="spring", wait_s=60)
+    result = started["structuredContent"]
+    assert (started["isError"], result["summary"], result["outputs"]) == (False, "found it", {"answer": 42})
+    async with initialized(nursery, entry, tmp_path) as (_, call):
+        read = await call("read_result", run=result["run"])
+    assert read["result"]["structuredContent"] == result
+
+
+@promise("clients:mcp-stdio")
+async def test_a_result_is_read_in_another_process_than_the_one_that_started_its_run(opened, nursery, tmp_path):
+    _, entry = opened
+    text = SCRIPTS.task(DONE)["text"]
+    async with initialized(nursery, entry, tmp_path) as (_, call):
+        started = (await call("start_run", text=text, once="summer", wait_s=60))["result"]
     result = started["structuredContent"]
     assert (started["isError"], result["summary"], result["outputs"]) == (False, "found it", {"answer": 42})
     async with initialized(nursery, entry, tmp_path) as (_, call):

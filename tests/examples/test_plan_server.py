@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-import sys
+import signal
 
 import pytest
 
@@ -17,25 +17,24 @@ TOKEN = "a-token-for-tests"
 
 
 @pytest.fixture
-async def server(tmp_path):
+async def server(tmp_path, nursery):
     """The server, by its address; its images are those of the other tests."""
     home = tmp_path / "server" / ".sandbox"
     home.mkdir(parents=True)
     (ROOT / "build" / "sandbox" / "images").mkdir(parents=True, exist_ok=True)
     (home / "images").symlink_to(ROOT / "build" / "sandbox" / "images")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(ROOT / "examples" / "plan_server" / "server.py"),
-        str(home.parent),
-        env={**os.environ, "PLAN_SERVER_TOKEN": TOKEN, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    yield (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
+    program, environment = ROOT / "examples" / "plan_server" / "server.py", {**os.environ, "PLAN_SERVER_TOKEN": TOKEN}
+    said = {"log": tmp_path / "server.log", "out": tmp_path / "server.out"}
+    process = await nursery.raised(str(program), str(home.parent), environment=environment, **said)
+    async with asyncio.timeout(60):
+        while not process.answered().endswith("\n"):
+            assert not process.died.done(), process.said()
+            await asyncio.sleep(0.05)
+    yield process.answered().strip()
     register_plan_backend(None)
     register_tool_caller(None)
-    process.terminate()
-    await process.wait()
+    process.kill(signal.SIGTERM)
+    await asyncio.wait_for(asyncio.shield(process.died), 150)
 
 
 @promise("programs:library-http")

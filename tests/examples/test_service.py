@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-import sys
+import signal
 from contextlib import asynccontextmanager, suppress
 
 import httpx2
@@ -25,8 +25,8 @@ SCRIPT = [
 
 
 @asynccontextmanager
-async def service(engine):
-    """Start the service as a program of its own; yields clients of two people, and of nobody."""
+async def service(engine, nursery):
+    """Start the service as a fork of what has imported its parts; yields clients of two people, and of nobody."""
     port = own_port()
     environment = {
         "PATH": os.environ["PATH"],
@@ -36,8 +36,18 @@ async def service(engine):
         "BACKSTAY_APPROVER_KEY": APPROVER_KEY,
         "TEMPORAL_ADDRESS": engine.client.service_client.config.target_host,
     }
-    command = ("-m", "uvicorn", "service:app", "--port", str(port), "--log-level", "warning")
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+    command = (
+        "uvicorn",
+        "service:app",
+        "--app-dir",
+        str(SERVICE.parent),
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+    )
+    log = engine.settings.home / "service.log"
+    process = await nursery.raised(*command, environment=environment, log=log)
     try:
         async with asyncio.timeout(150):
             while True:
@@ -45,7 +55,7 @@ async def service(engine):
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.close()
                     break
-                assert process.returncode is None
+                assert not process.died.done(), process.said()
                 await asyncio.sleep(0.1)
 
         def client(**headers):
@@ -54,9 +64,8 @@ async def service(engine):
         async with client(Authorization=ANA) as ana, client(Authorization=BO) as bo, client() as nobody:
             yield ana, bo, nobody
     finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
+        process.kill(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.shield(process.died), 150)
 
 
 @promise("clients:service-of-ones-own")
@@ -66,8 +75,11 @@ def test_the_service_has_at_most_60_lines():
 
 @promise("clients:service-runs")
 @pytest.mark.timeout(400)
-async def test_people_start_decide_and_read_a_run_over_http(open_engine):
-    async with open_engine(SCRIPT, policy=POLICY, approver_key=APPROVER_KEY) as engine, service(engine) as users:
+async def test_people_start_decide_and_read_a_run_over_http(open_engine, nursery):
+    async with (
+        open_engine(SCRIPT, policy=POLICY, approver_key=APPROVER_KEY) as engine,
+        service(engine, nursery) as users,
+    ):
         ana, bo, nobody = users
         assert (await nobody.post("/runs", json={"text": "write to a"})).status_code == 401
         started = await bo.post("/runs", json={"text": "write to a", "by": "ana@example.com"})
@@ -95,8 +107,8 @@ async def test_people_start_decide_and_read_a_run_over_http(open_engine):
 
 @promise("clients:service-wrong")
 @pytest.mark.timeout(400)
-async def test_what_is_wrong_is_said_with_the_field_and_the_fix(open_engine):
-    async with open_engine([], approver_key=APPROVER_KEY) as engine, service(engine) as (ana, _, _):
+async def test_what_is_wrong_is_said_with_the_field_and_the_fix(open_engine, nursery):
+    async with open_engine([], approver_key=APPROVER_KEY) as engine, service(engine, nursery) as (ana, _, _):
         for task, said in {
             '{"text": ""}': "text: ",
             '{"text": "x", "budget": {"max_steps": 0}}': "budget.max_steps: ",

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 import os
-import sys
+import signal
 import time
 from contextlib import asynccontextmanager, suppress
 
@@ -54,8 +54,8 @@ async def tell(url, handle, event, request, *, key=WEBHOOK_KEY, age_s=0):
 
 
 @asynccontextmanager
-async def bot(temporal):
-    """Start the bot as a program of its own; yields the Slack it is in and the address of its hook."""
+async def bot(temporal, nursery, folder):
+    """Start the bot as a fork of what has imported its parts; yields the Slack it is in and the address of its hook."""
     async with open_slack() as slack:
         port = own_port()
         environment = {
@@ -70,7 +70,7 @@ async def bot(temporal):
             "BACKSTAY_WEBHOOK_KEY": WEBHOOK_KEY,
             "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
         }
-        process = await asyncio.create_subprocess_exec(sys.executable, str(BOT), env=environment)
+        process = await nursery.raised(str(BOT), environment=environment, log=folder / "bot.log")
         try:
             slack.events_url = f"http://127.0.0.1:{port}/slack/events"
             async with asyncio.timeout(150):
@@ -79,13 +79,12 @@ async def bot(temporal):
                         _, writer = await asyncio.open_connection("127.0.0.1", port)
                         writer.close()
                         break
-                    assert process.returncode is None
+                    assert not process.died.done(), process.said()
                     await asyncio.sleep(0.1)
             yield slack, f"http://127.0.0.1:{port}/hooks/backstay"
         finally:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+            process.kill(signal.SIGTERM)
+            await asyncio.wait_for(asyncio.shield(process.died), 150)
 
 
 @promise("clients:bot-of-ones-own")
@@ -99,8 +98,11 @@ def told_to(hook, **more):
 
 
 @promise("clients:bot-proven")
-async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, open_engine):
-    async with bot(temporal) as (slack, hook), open_engine([mail(), FINISH], **told_to(hook)) as engine:
+async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, nursery, open_engine, tmp_path):
+    async with (
+        bot(temporal, nursery, tmp_path) as (slack, hook),
+        open_engine([mail(), FINISH], **told_to(hook)) as engine,
+    ):
         handle = await engine.start("write to a")
         asked = await slack.message("asked:")
         assert "mail.send_email {" in asked.shown
@@ -130,9 +132,12 @@ async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, o
 
 
 @promise("clients:bot-expired")
-async def test_what_nobody_decides_in_time_is_said_where_it_was_asked(temporal, open_engine):
+async def test_what_nobody_decides_in_time_is_said_where_it_was_asked(temporal, nursery, open_engine, tmp_path):
     policy = 'ask: [{tool: "mail.send_email", approvers: ["ana@example.com"], timeout: 3s}]'
-    async with bot(temporal) as (slack, hook), open_engine([mail(), FINISH], **told_to(hook, policy=policy)) as engine:
+    async with (
+        bot(temporal, nursery, tmp_path) as (slack, hook),
+        open_engine([mail(), FINISH], **told_to(hook, policy=policy)) as engine,
+    ):
         handle = await engine.start("write to a")
         asked = await slack.message("asked:")
         assert (await slack.changed(asked, "expired:")).buttons == []
@@ -142,9 +147,11 @@ async def test_what_nobody_decides_in_time_is_said_where_it_was_asked(temporal, 
 
 
 @promise("clients:bot-forged")
-async def test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing(temporal, open_engine):
+async def test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing(
+    temporal, nursery, open_engine, tmp_path
+):
     async with (
-        bot(temporal) as (slack, hook),
+        bot(temporal, nursery, tmp_path) as (slack, hook),
         open_engine([mail()], policy=POLICY, approver_key=APPROVER_KEY) as engine,
     ):
         handle = await engine.start("write to a")
@@ -167,9 +174,12 @@ async def test_forged_and_old_notices_and_people_without_a_confirmed_address_cha
 
 @promise("clients:bot-proven")
 @pytest.mark.thorough
-async def test_what_is_too_long_for_a_message_or_a_request_has_no_buttons(temporal, open_engine):
+async def test_what_is_too_long_for_a_message_or_a_request_has_no_buttons(temporal, nursery, open_engine, tmp_path):
     several = Reply(calls=mail("word " * 300).calls * 3)
-    async with bot(temporal) as (slack, hook), open_engine([several, mail("x" * 2500)], **told_to(hook)) as engine:
+    async with (
+        bot(temporal, nursery, tmp_path) as (slack, hook),
+        open_engine([several, mail("x" * 2500)], **told_to(hook)) as engine,
+    ):
         handle = await engine.start("write to a")
         asked = await slack.message("asked:")
         assert asked.buttons == []

@@ -4,7 +4,6 @@ import ast
 import asyncio
 import json
 import os
-import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -392,7 +391,7 @@ async def test_what_teams_does_not_take_is_posted_when_it_does_and_a_deleted_car
 
 
 @promise("clients:teams-settings")
-async def test_a_setting_that_is_missing_or_wrong_is_named_and_the_secret_is_shown_nowhere(tmp_path):
+async def test_a_setting_that_is_missing_or_wrong_is_named_and_the_secret_is_shown_nowhere(tmp_path, nursery):
     given = {
         "APP_ID": "a",
         "APP_PASSWORD": "the-secret",
@@ -410,8 +409,6 @@ async def test_a_setting_that_is_missing_or_wrong_is_named_and_the_secret_is_sho
         with pytest.raises(SettingsInvalid, match=f"TEAMS_{name.upper()}: .* is not https"):
             replace(settings, **{name: "http://service.example"})
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), "BACKSTAY_HOME": str(tmp_path)}
-    command = (sys.executable, "-m", "examples.teams_bot")
-    process = await asyncio.create_subprocess_exec(*command, env=environment, cwd=HOUSE, stdout=-1, stderr=-1)
-    _, error = await process.communicate()
-    assert process.returncode == 2
-    assert error.decode().splitlines()[-1].startswith("SettingsInvalid: TEAMS_APP_ID: not set")
+    bot = await nursery.raised("examples.teams_bot", environment=environment, folder=HOUSE, log=tmp_path / "said")
+    assert await bot.ended(150) == 2
+    assert bot.said().splitlines()[-1].startswith("SettingsInvalid: TEAMS_APP_ID: not set")

@@ -9,9 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp import StdioServerParameters
+
 from tests.nursery.nursery import Child, Nursery
 
 LONGEST_LINE = 8 * 1024 * 1024
+# What a shell starts in the background reads from nowhere, unless it is told from where.
+HAND_ON = 'exec 3<&0; cat <&3 >"$0" & exec cat "$1"'
 
 
 @dataclass
@@ -71,4 +75,16 @@ async def piped(
         source.close()
 
 
-__all__ = ["Piped", "piped"]
+async def spoken_with(nursery: Nursery, server: StdioServerParameters, folder: Path) -> StdioServerParameters:
+    """Start a server of MCP, `python FILE ...`, as a fork; return what a client starts in its place to reach it."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    given, out = place / "in", place / "out"
+    os.mkfifo(given)
+    os.mkfifo(out)
+    program, *arguments = server.args
+    ways = {"log": place / "err", "out": out, "given": given}
+    await nursery.raised(program, *arguments, environment=server.env or {}, folder=folder, **ways)
+    return StdioServerParameters(command="sh", args=["-c", HAND_ON, str(given), str(out)])
+
+
+__all__ = ["Piped", "piped", "spoken_with"]

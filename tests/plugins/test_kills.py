@@ -13,9 +13,9 @@ from tests.requirements import promise
 from tests.sizes import FULL, sized
 
 PLUGINS_AT_ONCE = sized(5, 3)
-JOBS = sized(1000, 24)
+JOBS = sized(1000, 18)
 # A daemon is killed each time.
-KILLS = ("daemon", "worker", "server", "all") * 8 if FULL else ("worker", "server", "all")
+KILLS = ("daemon", "worker", "server", "all") * 8 if FULL else ("worker", "all")
 AGAIN = {"engine_unavailable"}
 
 

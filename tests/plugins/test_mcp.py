@@ -9,6 +9,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.conformance.inspector import Inspector
 from tests.conformance.scenarios import NODE, ROOT
+from tests.nursery.piped import spoken_with
 from tests.plugins.client import ENTRY, environment_of, hand_on_help, keep_help, lay_out
 from tests.plugins.site import eventually, is_locked, lines_of, site_of
 from tests.requirements import promise
@@ -25,10 +26,11 @@ def server_of(folder, *flags, **variables):
 
 
 @asynccontextmanager
-async def connected(folder, *flags, mode="auto", **variables):
-    """Connect a client to a server that it starts."""
+async def connected(folder, *flags, mode="auto", nursery=None, **variables):
+    """Connect a client to a server that it starts, or to a fork of what has imported it."""
     server = server_of(folder, *flags, **variables)
-    async with asyncio.timeout(120), Client(server, mode=mode) as client:
+    reached = server if nursery is None else await spoken_with(nursery, server, folder)
+    async with asyncio.timeout(120), Client(reached, mode=mode) as client:
         yield client
     keep_help(folder, server.env)
 
@@ -52,9 +54,9 @@ async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mod
 
 
 @promise("plugins:model-arguments")
-async def test_a_client_writes_arguments_as_a_command_line_does_and_gives_a_timeout(tmp_path):
+async def test_a_client_writes_arguments_as_a_command_line_does_and_gives_a_timeout(tmp_path, nursery):
     lay_out(tmp_path, "demo")
-    async with connected(tmp_path, "--local") as client:
+    async with connected(tmp_path, "--local", nursery=nursery) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["demo__wait"].input_schema["properties"]["timeout"]["maximum"] == 600
         clicked = await client.call_tool("demo__click_button", {"button-text": "Pay", "row": "3", "timeout": 100})
@@ -90,6 +92,7 @@ async def test_a_client_of_the_typescript_sdk_calls_them_and_hears_of_progress(t
 
 
 @promise("plugins:mcp")
+@pytest.mark.thorough
 async def test_the_command_line_of_the_inspector_calls_them(tmp_path):
     lay_out(tmp_path, "demo", "other")
     server = server_of(tmp_path, "--local")
@@ -121,7 +124,7 @@ async def test_calls_are_runs_and_one_that_is_cancelled_in_its_lane_never_begins
         told.append(message)
 
     try:
-        async with connected(tmp_path, **laid.variables) as client:
+        async with connected(tmp_path, nursery=nursery, **laid.variables) as client:
             waiting = {"path": str(gate)}
             first = asyncio.ensure_future(client.call_tool("demo__wait", waiting, progress_callback=tell))
             await eventually(lambda: "started" in told)

@@ -14,7 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from temporalio.client import Client, WorkflowHandle
 
 from backstay.testing import ScriptedModel
+from examples.mailbox.faults import Faults
 from tests.engine import PRICES, Mailbox, share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
 
 POLICY = """
@@ -51,10 +53,13 @@ async def open_site(
     (folder / "policy.yaml").write_text(POLICY, encoding="utf-8")
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedModel(rules))
+        if toolbox is None:
+            mailbox = await stack.enter_async_context(open_mailbox(folder / "mailbox.db", Faults()))
+            toolbox = toolbox_of(folder, folder / "mailbox.db", address=mailbox)
         environment = plain_environment() | {
             "TEMPORAL_ADDRESS": client.service_client.config.target_host,
             "BACKSTAY_HOME": str(share_images(folder / "home")),
-            "BACKSTAY_TOOLBOX": str(toolbox or toolbox_of(folder, folder / "mailbox.db")),
+            "BACKSTAY_TOOLBOX": str(toolbox),
             "BACKSTAY_POLICY": str(folder / "policy.yaml"),
             "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
             "BACKSTAY_MODEL": "scripted",

@@ -12,8 +12,10 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply, Tokens
+from examples.mailbox.faults import Faults
 from store.opening import open_store
 from tests.engine import Scripts, ended, pending, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
 from tests.ports import own_port
 from tests.requirements import promise
@@ -42,12 +44,13 @@ async def served(temporal, nursery, tmp_path_factory, rooms):
     scripts, address = Scripts(), f"127.0.0.1:{own_port()}"
     folder = tmp_path_factory.mktemp("metrics")
     options = {"BACKSTAY_METRICS_ADDRESS": address, "BACKSTAY_WORKSPACES": str(rooms)}
-    toolbox = toolbox_of(folder, folder / "mailbox.db")
-    allowing = json.loads(toolbox.read_text(encoding="utf-8"))
-    allowing["users"]["*"]["providers"].append("shell")
-    toolbox.write_text(json.dumps(allowing), encoding="utf-8")
-    async with open_site(temporal, nursery, folder, scripts, toolbox=toolbox, **options) as site:
-        yield site, scripts, address
+    async with open_mailbox(folder / "mailbox.db", Faults()) as mailbox:
+        toolbox = toolbox_of(folder, folder / "mailbox.db", address=mailbox)
+        allowing = json.loads(toolbox.read_text(encoding="utf-8"))
+        allowing["users"]["*"]["providers"].append("shell")
+        toolbox.write_text(json.dumps(allowing), encoding="utf-8")
+        async with open_site(temporal, nursery, folder, scripts, toolbox=toolbox, **options) as site:
+            yield site, scripts, address
 
 
 def task_of(scripts, *replies):
@@ -59,7 +62,7 @@ async def shows(address, name, expected, **labels):
     """Wait until a metric has a value; the gauges of the store are looked up every few seconds."""
     async with asyncio.timeout(150):
         while (found := value(await scraped(address), name, **labels)) != expected:
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(1)
     return found
 
 

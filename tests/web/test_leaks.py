@@ -21,7 +21,7 @@ from tests.web.pages import (
     told,
     verdicts,
 )
-from tests.web.test_serving import started
+from tests.web.test_serving import forked_page
 
 ENVIRONMENT = {
     "BACKSTAY_WEB_IDENTITY": "header",
@@ -95,33 +95,31 @@ async def lives(page, url, handle):
 
 
 @promise("page:no-leaks")
-async def test_no_answer_no_log_no_history_and_no_store_holds_a_key_or_a_secret(browser, open_engine, tmp_path):
+async def test_no_answer_no_log_no_history_and_no_store_holds_a_key_or_a_secret(
+    browser, open_engine, nursery, tmp_path
+):
     scripts = Scripts()
     async with open_engine(scripts, **behind_a_proxy()) as running:
         handle = await running.start(scripts.task(MAIL))
         await pending(handle)
-        process, url, said = await started(running, tmp_path, **ENVIRONMENT)
-        try:
-            async with (
-                overheard(url) as (address, heard),
-                browser.tab(extra_http_headers=headers(ANA)) as page,
-            ):
-                await lives(page, address, handle)
-                result = await ended(handle)
-                await page.goto(f"{address}/runs/{handle.id}")
-                await page.get_by_text("Undo 1 effect").click()
-                await press(page, "Undo…")
-                await press(page, "Yes, undo it")
-                await page.get_by_text("Undone").first.wait_for()
-        finally:
-            process.terminate()
-            rest = (await process.communicate())[1].decode()
+        async with (
+            forked_page(nursery, running, tmp_path, **ENVIRONMENT) as (process, url),
+            overheard(url) as (address, heard),
+            browser.tab(extra_http_headers=headers(ANA)) as page,
+        ):
+            await lives(page, address, handle)
+            result = await ended(handle)
+            await page.goto(f"{address}/runs/{handle.id}")
+            await page.get_by_text("Undo 1 effect").click()
+            await press(page, "Undo…")
+            await press(page, "Yes, undo it")
+            await page.get_by_text("Undone").first.wait_for()
         events = (await handle.fetch_history()).events
         files = [file.read_bytes() for file in running.settings.home.rglob("*") if file.is_file()]
     assert verdicts(result) == [(ANA, "approve", True)]
     held = {
         "answers": bytes(heard),
-        "log": ("".join(said) + rest).encode(),
+        "log": process.said().encode(),
         "history": b"".join(event.SerializeToString() for event in events),
         "store": b"".join(files),
     }

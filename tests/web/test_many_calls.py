@@ -6,7 +6,7 @@ from playwright.async_api import expect
 
 from backstay.testing import Reply
 from tests.browser import assert_accessible, assert_fits
-from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers, place, press, served_page, told
 
@@ -32,8 +32,7 @@ async def test_of_forty_calls_three_are_changed_and_one_is_left_out_in_one_form_
     scripts = Scripts()
     mails = [("mail__send_email", {"to": address(at), "subject": "Reminder", "body": f"INV-{at}"}) for at in FORTY]
     async with AsyncExitStack() as stack:
-        toolbox = toolbox_of(tmp_path, tmp_path / "mailbox.db")
-        given = {"toolbox": toolbox, "max_completion_tokens": 20_000, **behind_a_proxy()}
+        given = {"max_completion_tokens": 20_000, **behind_a_proxy()}
         running = await stack.enter_async_context(engine(temporal, tmp_path, scripts, **given))
         served = await stack.enter_async_context(served_page(running))
         budget = {"max_tool_calls": 100, "max_llm_cost_usd": 5.0}

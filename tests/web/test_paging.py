@@ -65,7 +65,7 @@ async def shown(page):
             pytest.param("/decided?q=lee&kind=question", GONE[1::2], id="a-search-of-what-was-decided"),
             pytest.param("/?q=lee&kind=question", OPEN[1::2], id="a-search"),
         ],
-        2,
+        1,
     ),
 )
 async def test_older_requests_are_found_page_by_page_each_once_the_newest_first(browser, served, address, names):

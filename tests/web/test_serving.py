@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import time
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
@@ -16,6 +17,7 @@ from gateways import listening
 from gateways.links import LINK_S, Seals, link_for, open_seals
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending
+from tests.nursery.nursery import COMMAND
 from tests.requirements import promise
 from tests.sizes import spread
 from tests.web.pages import ANA, KEY, behind_a_proxy, form_of, listed, press, served_page, told, verdicts
@@ -39,6 +41,22 @@ async def started(running, folder, *arguments, **more):
             if "backstay web ready: " in line:
                 return process, line.split("ready: ")[1].strip(), said
     raise AssertionError(f"it did not start: {said}")
+
+
+@asynccontextmanager
+async def forked_page(nursery, running, folder, **more):
+    """Start the page as a fork of what has imported it; yields its process and its address, and ends it."""
+    given = {"environment": environment_of(running, **more), "folder": folder, "log": folder / "page.log"}
+    child = await nursery.raised(COMMAND, "web", "--port", "0", **given)
+    try:
+        async with asyncio.timeout(150):
+            while not (ready := re.search(r"backstay web ready: (\S+)\n", child.said())):
+                assert not child.died.done(), child.said()
+                await asyncio.sleep(0.05)
+        yield child, ready[1]
+    finally:
+        child.kill(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.shield(child.died), 150)
 
 
 @promise("page:started")
@@ -76,8 +94,7 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
     async with open_engine(scripts, approver_key=KEY) as running:
         handle = await running.start(scripts.task(SEND))
         await pending(handle)
-        process, url, _ = await started(running, tmp_path, BACKSTAY_APPROVER_KEY=KEY)
-        try:
+        async with forked_page(nursery, running, tmp_path, BACKSTAY_APPROVER_KEY=KEY) as (_, url):
             port = url.rpartition(":")[2]
             where = {"environment": environment_of(running), "folder": tmp_path}
             made = await forked(nursery, "web", "link", "--by", ANA, "--port", port, **where)
@@ -86,9 +103,6 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
                 await press(page, "Approve")
                 await told(page, f"decided: approved by {ANA}")
             result = await ended(handle)
-        finally:
-            process.terminate()
-            await process.communicate()
     assert verdicts(result) == [(ANA, "approve", True)]
     assert running.mailbox.sent() == ["k@x.example"]
 
