@@ -1,6 +1,5 @@
 """One worker that runs what the documents show."""
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -24,24 +23,6 @@ class Documented:
 
     engine: Engine
     environment: dict[str, str]
-
-    async def run(self, *command: str, folder: Path, within_s: float = 150) -> tuple[int, str, str]:
-        """Run a program as a reader would; return its exit code, stdout and stderr."""
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=folder,
-            env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(within_s):
-                said, complained = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        return process.returncode or 0, said.decode(), complained.decode()
 
     async def forked(self, nursery: Nursery, program: Path, *arguments: str, folder: Path) -> tuple[int, str, str]:
         """Run a script as a fork of what has imported the client already, which saves a second."""

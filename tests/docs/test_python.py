@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 import textwrap
 from contextlib import suppress
 
@@ -57,12 +56,15 @@ async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented
 
 
 @promise("clients:client")
-async def test_the_first_example_does_what_the_readme_promises(documented, tmp_path):
+async def test_the_first_example_does_what_the_readme_promises(documented, nursery, tmp_path):
     assert FIRST.place.startswith("README")
     mailbox = documented.engine.mailbox
     before, standing = mailbox.requests("send_email"), mailbox.sent()
 
-    code, said, complained = await documented.run(sys.executable, "-c", FIRST.text, folder=tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(FIRST.text, encoding="utf-8")
+
+    code, said, complained = await documented.forked(nursery, program, folder=tmp_path)
 
     sent = mailbox.requests("send_email") - before
     assert "completed" in said, complained

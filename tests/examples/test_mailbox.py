@@ -16,11 +16,13 @@ from mcp import Client, MCPError, StdioServerParameters
 from examples.mailbox.faults import Faults
 from examples.mailbox.seed import seed
 from examples.mailbox.statements import statements
+from tests.docs.blocks import HOUSE
 from tests.mailbox_server import open_mailbox
+from tests.nursery.piped import spoken_with
 from tests.requirements import promise
 
 TODAY = "2026-11-20"
-SERVER = "examples/mailbox/server.py"
+SERVER = str(HOUSE / "examples/mailbox/server.py")
 MAIL = {"to": "ana@example.com", "subject": "Hello", "body": "A word.", "client_token": "run/1"}
 
 
@@ -137,10 +139,11 @@ async def test_every_tool_says_whether_it_changes_the_world_and_what_it_answers(
 
 
 @promise("demo:mailbox-dies")
-async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again(tmp_path):
+async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again(tmp_path, nursery):
     path = tmp_path / "mailbox.db"
     for _ in range(2):
-        async with Client(mailbox(path, MAILBOX_DIE_AFTER_SEND="2"), read_timeout_seconds=30) as client:
+        server = await spoken_with(nursery, mailbox(path, MAILBOX_DIE_AFTER_SEND="2"), tmp_path)
+        async with Client(server, read_timeout_seconds=30) as client:
             await client.call_tool("send_email", MAIL)
             if rows(path, "SELECT count(*) FROM sent") == [(1,)]:
                 with pytest.raises(MCPError):
@@ -172,33 +175,32 @@ async def test_hanging_on_a_send_sends_the_mail_and_leaves_the_server_usable(tmp
 
 
 @promise("demo:mailbox-settings")
-async def test_a_switch_that_cannot_be_read_is_named(tmp_path):
+async def test_a_switch_that_cannot_be_read_is_named(tmp_path, nursery):
     environment = {"PATH": os.defpath, "MAILBOX_DB": str(tmp_path / "mailbox.db"), "MAILBOX_SLOW_SECONDS": "soon"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, env=environment, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
-    )
-    _, complaint = await asyncio.wait_for(process.communicate(), 150)
-    assert process.returncode != 0
-    assert b"MAILBOX_SLOW_SECONDS: 'soon' is not a number" in complaint
+    process = await nursery.raised(SERVER, environment=environment, log=tmp_path / "said")
+    assert await process.ended(150) != 0
+    assert "MAILBOX_SLOW_SECONDS: 'soon' is not a number" in process.said()
 
 
 @promise("tools:http")
-async def test_the_same_tools_answer_over_http(tmp_path):
+async def test_the_same_tools_answer_over_http(tmp_path, nursery):
     environment = {"PATH": os.defpath, "MAILBOX_DB": str(tmp_path / "mailbox.db")}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, "--http", "0", env=environment, stdout=asyncio.subprocess.PIPE
-    )
+    said = {"log": tmp_path / "said", "out": tmp_path / "printed"}
+    process = await nursery.raised(SERVER, "--http", "0", environment=environment, **said)
     try:
-        ready = (await asyncio.wait_for(process.stdout.readline(), 150)).decode()
-        url = ready.removeprefix("mailbox ready: ").strip()
+        async with asyncio.timeout(150):
+            while not process.answered().endswith("\n"):
+                assert not process.died.done(), process.said()
+                await asyncio.sleep(0.05)
+        url = process.answered().removeprefix("mailbox ready: ").strip()
         async with Client(url, read_timeout_seconds=30) as client:
             sent = await client.call_tool("send_email", MAIL)
         assert sent.structured_content["message_id"] == "mail-1"
         async with httpx2.AsyncClient(timeout=10) as browser:
             assert (await browser.get(url.removesuffix("/mcp"))).status_code == 404
     finally:
-        process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 150)
+        process.kill(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.shield(process.died), 150)
 
 
 @promise("demo:mailbox-seed")

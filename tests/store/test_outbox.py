@@ -14,7 +14,7 @@ from people.notices.delivering import NotTaken, deliver_due, delivering
 from store.notices.outbox import Lost
 from store.opening import open_store
 from tests.requirements import promise
-from tests.sizes import spread
+from tests.sizes import sized, spread
 from tests.webhooks import troubled_receiver
 
 HOUR = 3600.0
@@ -155,9 +155,9 @@ async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tri
     async with opened() as store:
         await store.outbox.subscribe(receiver.name)
         await store.outbox.write(*RUN, [asked(1)])
-        await through(store, time, receiver, hours=23, step_s=180)
+        await through(store, time, receiver, hours=23, step_s=sized(180, 360))
         await store.outbox.write(*RUN, [asked(2)])
-        await through(store, time, receiver, hours=down_h - 23, step_s=180)
+        await through(store, time, receiver, hours=down_h - 23, step_s=sized(180, 360))
         receiver.fail = False
         await through(store, time, receiver, hours=0.2)
         assert await store.outbox.waiting(receiver.name) == 0

@@ -3,7 +3,6 @@ import importlib.util
 import json
 import os
 import socket
-import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import uvicorn
 
 from sandbox.isolation.command_jail import CommandJail
 from tests.engine import ROOT
+from tests.nursery.nursery import plain_environment
 from toolbox.toolbox import open_toolbox
 
 SERVERS = Path(__file__).parent / "servers"
@@ -63,34 +63,34 @@ def eventually():
 
 
 @asynccontextmanager
-async def listening(*arguments):
-    """Start the office on a free port and yield its address."""
+async def listening(nursery, folder, *arguments):
+    """Start the office on a free port, as a fork of what has imported its parts, and yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = (sys.executable, SERVERS / "office.py", str(port), *arguments)
-    quiet = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
-    process = await asyncio.create_subprocess_exec(*command, **quiet)
+    given = {"environment": plain_environment(), "folder": folder, "log": folder / f"office-{port}.log"}
+    process = await nursery.raised(str(SERVERS / "office.py"), str(port), *arguments, **given)
     try:
         async with asyncio.timeout(150):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                 except OSError:
+                    assert not process.died.done(), process.said()
                     await asyncio.sleep(0.05)
                 else:
                     writer.close()
                     break
         yield f"http://127.0.0.1:{port}"
     finally:
-        process.kill()
-        await process.wait()
+        await process.end()
 
 
 @pytest.fixture(scope="session")
-async def office(tmp_path_factory, opened):
+async def office(tmp_path_factory, nursery, opened):
     """One server on all transports: providers `office` (stdio), `remote` (streamable HTTP) and `events` (SSE)."""
-    async with listening() as address, listening("sse") as events:
+    folder = tmp_path_factory.mktemp("office")
+    async with listening(nursery, folder) as address, listening(nursery, folder, "sse") as events:
         configuration = {
             "mcpServers": {
                 "office": {
@@ -103,7 +103,7 @@ async def office(tmp_path_factory, opened):
             },
             "providers": {"office": {"trusted": True, "tools": {"show_meta": {"idempotency_argument": "token"}}}},
         }
-        async with opened(tmp_path_factory.mktemp("office"), configuration, KEY="k" * 12) as toolbox:
+        async with opened(folder, configuration, KEY="k" * 12) as toolbox:
             yield toolbox
 
 
