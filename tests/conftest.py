@@ -33,6 +33,7 @@ from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 from tests.postgres import PostgresServer, open_postgres
 from tests.sizes import FULL, sized
+from tests.stores import share_statements
 
 if TYPE_CHECKING:
     from tests.browser import Browser
@@ -71,6 +72,8 @@ settings.load_profile("same-cases")
 
 # Each HTTP client of its own would read all certificate authorities anew, for 20 ms; tests open thousands.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
+# Each store of its own would compile its statements anew.
+share_statements()
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -43,6 +43,7 @@ from examples.mailbox.faults import Faults
 from sandbox.programs.sandbox import Sandbox
 from store.blobs.shown import FileBlobStore
 from tests.mailbox_server import open_mailbox
+from tests.stores import prepare
 from tests.whole_ends import WholeEnds
 from workflows import WORKFLOWS
 
@@ -196,6 +197,8 @@ async def engine(
             **settings,
         }
         opened = Settings.load(None, **values)
+        if not opened.database_url:
+            await asyncio.to_thread(prepare, opened.home)
         resources = await stack.enter_async_context(opening.open_resources(opened, client))
         # Model, mailbox, test and worker share one interpreter here: where it is busy, a look at how long a workflow
         # task takes would measure the others. Workers in processes of their own keep that look.
