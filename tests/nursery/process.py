@@ -24,16 +24,40 @@ from typing import Any
 from structlog.testing import capture_logs
 
 OPENED = (
+    "activities.programs.payload_server",
     "activities.registry",
+    "activities.slots",
     "anyio._backends._asyncio",
     "asyncpg",
+    "gateways.mail.mail",
+    "gateways.webhooks",
     "httpcore2",
     "mcp.client.stdio",
     "openai.resources.chat.completions",
+    "people.decide.deciding",
+    "people.decide.looking",
+    "people.decide.seeing",
+    "people.notices.delivering",
+    "people.requests.entered",
+    "people.requests.form",
+    "people.requests.posted",
+    "people.runs.finding",
+    "people.runs.looking",
+    "people.runs.undoing",
+    "people.runs.wire",
+    "sandbox.images.host_python",
+    "sandbox.isolation.command_jail",
+    "sandbox.role",
+    "smtplib",
     "sqlalchemy.dialects.postgresql.asyncpg",
     "sqlalchemy.dialects.sqlite",
     "store.opening",
     "tests.crash.points",
+    "tests.crash.waits",
+    "toolbox.catalog.embeddings",
+    "toolbox.mcp.printed",
+    "toolbox.mcp.provider",
+    "toolbox.mcp.tool_call",
     "toolbox.toolbox",
     "truststore",
     "uvicorn.lifespan.on",
@@ -87,10 +111,12 @@ def serve(reading: int, living: dict[int, int]) -> None:
 
 
 async def open_once() -> None:
-    """Do what takes long the first time only: migrations are read, and classes of tables are put together."""
+    """Do what takes long the first time only: read migrations and word vectors, put classes of tables together."""
     from backstay.settings import Settings
     from store.opening import open_store
+    from toolbox.catalog import embeddings
 
+    embeddings._vectors()  # what uses them would start threads, which no fork inherits
     with tempfile.TemporaryDirectory() as folder, capture_logs():
         settings = Settings.load(None, home=Path(folder))
         async with open_store(database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs):
