@@ -3,13 +3,16 @@
 import asyncio
 import json
 import uuid
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
+from examples.mailbox.faults import Faults
 from tests.engine import assert_no_task_failure, engine, pending, toolbox_of
 from tests.histories import activities_in
+from tests.mailbox_server import open_mailbox
 from tests.requirements import promise
 from tests.together import started, together
 
@@ -36,14 +39,26 @@ def script(talk):
     return Reply(calls=[("finish", {"summary": "done", "outputs": {"answer": talk.answers("mail__send_email")[0]}})])
 
 
-def lossy(temporal, folder, declared, **env):
-    """Open an engine whose mailbox loses an answer as `env` says, with `send_email` declared so."""
-    path = toolbox_of(folder, folder / "mailbox.db", **env)
+@asynccontextmanager
+async def lossy(temporal, folder, declared, **env):
+    """Open an engine whose mailbox loses an answer as `env` says, with `send_email` declared so.
+
+    One that dies is a process of its own; the others are served from here, which costs no start.
+    """
+    async with AsyncExitStack() as stack:
+        database, address = folder / "mailbox.db", ""
+        if not any(name.startswith("MAILBOX_DIE") for name in env):
+            address = await stack.enter_async_context(open_mailbox(database, Faults.read(env)))
+        path = toolbox_of(folder, database, address=address, **env)
+        yield await stack.enter_async_context(declaring(temporal, folder, path, declared))
+
+
+def declaring(temporal, folder, path, declared):
     data = json.loads(path.read_text(encoding="utf-8"))
     data["providers"]["mail"]["tools"]["send_email"] = declared
-    declaring = folder / "declaring.json"
-    declaring.write_text(json.dumps(data), encoding="utf-8")
-    return engine(temporal, folder, script, policy=POLICY, toolbox=declaring, request_deadline_seconds=3)
+    own = folder / "declaring.json"
+    own.write_text(json.dumps(data), encoding="utf-8")
+    return engine(temporal, folder, script, policy=POLICY, toolbox=own, request_deadline_seconds=3)
 
 
 async def ended(handle):
@@ -124,7 +139,7 @@ async def test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person(tem
 @promise("effects:effect-person")
 @together
 async def test_a_person_who_says_it_happened_ends_the_matter_without_a_second_send(temporal, folder):
-    async with lossy(temporal, folder, PLAIN, MAILBOX_DIE_AFTER_SEND="1") as opened:
+    async with lossy(temporal, folder, PLAIN, MAILBOX_HANG_ON_SEND="1") as opened:
         handle = await opened.start("send it")
         await decide(handle, await asked_about(handle), "happened")
         result = await ended(handle)
@@ -188,7 +203,7 @@ async def test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_withou
 @together
 async def test_a_tool_whose_idempotency_has_run_out_is_asked_about_instead(temporal, folder):
     declared = PLAIN | {"idempotent": True, "idempotency_ttl": 0.001}
-    async with lossy(temporal, folder, declared, MAILBOX_DIE_AFTER_SEND="1") as opened:
+    async with lossy(temporal, folder, declared, MAILBOX_HANG_ON_SEND="1") as opened:
         handle = await opened.start("send it")
         await decide(handle, await asked_about(handle), "happened")
         result = await ended(handle)

@@ -323,8 +323,10 @@ async def test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anythin
 
 
 @promise("plans:catalog-user")
-async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set(open_engine, tmp_path):
-    path = toolbox_of(tmp_path, tmp_path / "mailbox.db")
+async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set(
+    open_engine, tmp_path, mailbox_at
+):
+    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", address=await mailbox_at())
     data = json.loads(path.read_text(encoding="utf-8")) | {"users": {"ana": {"providers": ["mail"]}}}
     path.write_text(json.dumps(data), encoding="utf-8")
     async with open_engine(Scripts(), policy=POLICY, toolbox=path) as opened:
@@ -402,9 +404,9 @@ async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(o
 
 @promise("plans:chosen-time")
 async def test_a_time_that_somebody_chose_is_obeyed_where_it_equals_the_usual_one_and_the_tool_declares_more(
-    open_engine, tmp_path
+    open_engine, tmp_path, mailbox_at
 ):
-    toolbox = toolbox_of(tmp_path, tmp_path / "slow.db", MAILBOX_SLOW_SECONDS="20")
+    toolbox = toolbox_of(tmp_path, tmp_path / "mailbox.db", address=await mailbox_at(MAILBOX_SLOW_SECONDS="20"))
     data = json.loads(toolbox.read_text())
     data["providers"]["mail"]["tools"]["list_customers"] = {"timeout": 60}
     toolbox.write_text(json.dumps(data))

@@ -10,7 +10,8 @@ PLANS, PROGRAMS = (range(8), range(4)) if FULL else ((3,), (0,))
 """The seeds; those of the sample change the world after the rehearsal."""
 
 
-@promise("approvals:rehearsal-random")
+@promise("approvals:rehearsal-differs")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else(temporal, sandbox, tmp_path):
     cases = [random_case(seed, as_program=False) for seed in PLANS]

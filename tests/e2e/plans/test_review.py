@@ -72,6 +72,15 @@ async def done(opened, name, *steps):
     return f"{handle.id}/{handle.first_execution_run_id}", refs
 
 
+def written(opened, name, files):
+    """Write files into a new workspace, as a run may have done; return a run key."""
+    place = opened[1] / name
+    place.mkdir(parents=True)
+    for path, content in files.items():
+        (place / path).write_text(content, encoding="utf-8")
+    return f"{name}/written"
+
+
 async def reviewed(opened, run, *checks, workspace="", **more):
     found, _ = opened
     ask = {"run": run, "workspace": workspace, "rules": {"checks": list(checks)}, **more}
@@ -162,7 +171,7 @@ async def test_what_is_wrong_lowers_the_confidence_and_a_critical_fault_takes_it
 
 @promise("plans:review-files")
 async def test_artifacts_are_compared_with_what_the_check_expects(opened):
-    run, _ = await done(opened, "expected", write("a.txt", "a\n"), write("b.txt", "b\n"))
+    run = written(opened, "expected", {"a.txt": "a\n", "b.txt": "b\n"})
     known = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7"
     wanted = [{"path": "a.txt", "sha256": known, "size": 2}, {"path": "b.txt", "sha256": known}, {"path": "c.txt"}]
     (check,) = (await reviewed(opened, run, {"name": "artifacts", "expected": wanted}, workspace="expected"))["checks"]
@@ -222,8 +231,7 @@ async def test_a_schema_that_cannot_be_used_and_a_file_that_is_no_json_are_told(
 @promise("plans:review-hostile")
 async def test_no_secret_that_code_prints_reaches_the_report(opened):
     leaking = f'def test_it() -> None:\n    print("token {SECRET}")\n    assert False, "token {SECRET}"\n'
-    run, _ = await done(opened, "leaking", write("notes.txt", "x"))
-    (opened[1] / "leaking/test_leaking.py").write_text(leaking, encoding="utf-8")
+    run = written(opened, "leaking", {"test_leaking.py": leaking})
     (check,) = (await reviewed(opened, run, {"name": "tests"}, workspace="leaking"))["checks"]
     report = await stored(opened, run, check["ref"])
     assert "token" in report["printed"]

@@ -343,9 +343,8 @@ async def test_an_undo_at_the_end_that_is_asked_about_goes_on(temporal, tmp_path
 @promise("effects:count-under-way")
 async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
-    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_SLOW_SECONDS="3")
-    scripts = Scripts()
-    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, toolbox=path) as opened:
+    scripts, slow = Scripts(), {"MAILBOX_SLOW_SECONDS": "3"}
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, env=slow) as opened:
         handle = await opened.start(scripts.task(mail("a@free.example")))
         run = run_of(opened, handle)
         await opened.model.asked()

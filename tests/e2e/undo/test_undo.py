@@ -310,8 +310,9 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_undone(open_
 
 @promise("undo:by-id")
 @pytest.mark.parametrize("by_effect_id", spread([True, False], 1))
-async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(temporal, tmp_path, by_effect_id):
-    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_HANG_ON_SEND="2")
+async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(temporal, tmp_path, mailbox_at, by_effect_id):
+    address = await mailbox_at(MAILBOX_HANG_ON_SEND="2")
+    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", address=address)
     data = json.loads(path.read_text(encoding="utf-8"))
     declared = data["providers"]["mail"]["tools"]["send_email"]
     del declared["verify"]
