@@ -203,7 +203,7 @@ async def test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_withou
 @together
 async def test_a_tool_whose_idempotency_has_run_out_is_asked_about_instead(temporal, folder):
     declared = PLAIN | {"idempotent": True, "idempotency_ttl": 0.001}
-    async with lossy(temporal, folder, declared, MAILBOX_HANG_ON_SEND="1") as opened:
+    async with lossy(temporal, folder, declared, MAILBOX_DIE_AFTER_SEND="1") as opened:
         handle = await opened.start("send it")
         await decide(handle, await asked_about(handle), "happened")
         result = await ended(handle)
