@@ -19,6 +19,8 @@ from backstay.shown import one_line
 
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
+UNDO = "undo-"
+"""How the workflow id of a run begins that undoes another one after its end."""
 ANSWERED_WITHIN = timedelta(seconds=10)
 _ASKED_WITHIN = timedelta(seconds=5)
 _OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
@@ -35,10 +37,10 @@ SEARCH_ATTRIBUTES = {
 
 def undo_id(workflow_id: str) -> str:
     """Return the workflow id of the undo of an ended run; of a long id it has only the digest."""
-    named = f"undo-{workflow_id}"
+    named = f"{UNDO}{workflow_id}"
     if len(named.encode("utf-8", "replace")) <= _LONGEST_ID:
         return named
-    return f"undo-{hashlib.sha256(workflow_id.encode('utf-8', 'replace')).hexdigest()}"
+    return f"{UNDO}{hashlib.sha256(workflow_id.encode('utf-8', 'replace')).hexdigest()}"
 
 
 class Execution(Frozen):

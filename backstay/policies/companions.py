@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from string import digits
 from typing import Any
 
+from backstay.canonical import canonical
 from backstay.data_files import data_beside
 from backstay.policies.places import is_place
 
@@ -28,6 +29,13 @@ def companions(conditions: Mapping[str, Mapping[str, Any]], arguments: Mapping[s
     for path in by_address:
         _, rest = _whom(path)
         yield from ((path, f"{place}.{rest}" if rest else place) for place in others)
+
+
+def addressed_call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call on one line, with its arguments as JSON: first those that say whom it goes to."""
+    names = sorted(arguments, key=lambda name: (not is_recipient(name), name))
+    inside = ",".join(f"{canonical(name)}:{canonical(arguments[name])}" for name in names)
+    return f"{tool} {{{inside}}}" if inside else tool
 
 
 def _whom(path: str) -> tuple[str, str]:

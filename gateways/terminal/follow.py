@@ -12,6 +12,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.verdicts import DECIDES_CALLS
 from backstay.approvals.view import commands
 from backstay.client import Run
+from backstay.client.executions import UNDO
 from backstay.client.workers import minded
 from backstay.errors import BackstayError
 from backstay.task.event import Event
@@ -109,6 +110,9 @@ class RunFollower:
         if event.name == "model.asked":
             # The action that it decided on comes next; only an answer with which nothing could be done stands alone.
             return bool(event.data.get("actions"))
+        if event.name == "undo.ran":
+            # An undo names at its end all that it has undone, and by which call.
+            return self.run.id.startswith(UNDO)
         decided_here = event.name == "approval.decided" and event.data.get("by") == self.prompt.by
         return decided_here or event.name in _SAID_OTHERWISE
 

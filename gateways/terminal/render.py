@@ -16,11 +16,12 @@ from backstay.approvals.layout import BAR
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
-from backstay.canonical import canonical
+from backstay.client.executions import UNDO
 from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.shown import LINE_BREAK, call_line, counted, one_line, shell_words
+from backstay.policies.companions import addressed_call
+from backstay.shown import LINE_BREAK, counted, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
@@ -75,12 +76,13 @@ def event_line(event: Event, *, width: int | None = None) -> str:
     tool, arguments = event.data.get("tool"), event.data.get("arguments")
     short = width if event.name.startswith("action.") else None
     if tool and arguments and text.startswith(tool):
-        request, told = canonical(arguments), text.removeprefix(tool)
+        request, told = addressed_call(tool, arguments), text.removeprefix(tool)
         if short is not None:
-            room = max(short - cell_len(head) - cell_len(tool) - 1, 2 * _LEAST)
+            named = cell_len(tool) + 1
+            room = max(short - cell_len(head) - named, 2 * _LEAST)
             told = told if event.name == "action.failed" else one_line(told, room // 2)
-            request = one_line(request, max(room - cell_len(told), _LEAST))
-        text = f"{tool} {request}{told}"
+            request = one_line(request, named + max(room - cell_len(told), _LEAST))
+        text = f"{request}{told}"
     return f"{head}{text}" if short is not None else f"{head}{event.name:<17} {text}"
 
 
@@ -225,7 +227,8 @@ def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
 def ending_lines(result: Result, undone_since: Container[int] = ()) -> Iterator[tuple[str, str]]:
     """Yield how a run ended, for people; `undone_since` are the effects that were undone after its end."""
     rows = "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(result.budget.plain(), result.usage))
-    yield f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
+    undoes = result.workflow_id.startswith(UNDO)
+    yield f"{result.outcome}" if undoes else f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
     if result.error is not None:
         yield f"{result.error.type}: {result.error.message}", "red"
     if result.programs_unavailable and not result.success:
@@ -236,7 +239,7 @@ def ending_lines(result: Result, undone_since: Container[int] = ()) -> Iterator[
     standing = [effect for effect in stood if effect.n not in undone_since]
     if gone := len(stood) - len(standing):
         yield f"effects that were undone since: {gone}", "magenta"
-    if standing and not result.workflow_id.startswith("undo-"):
+    if standing and not undoes:
         yield from _standing_lines(standing, shell_words(result.workflow_id))
 
 
@@ -261,7 +264,7 @@ def _tools_of(effects: list[Effect]) -> str:
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
     """Yield one effect and what an undo of it would call, and which later runs touched the same."""
-    what = one_line(call_line(effect["tool"], effect.get("arguments", {})), 300)
+    what = one_line(addressed_call(effect["tool"], effect.get("arguments", {})), 300)
     if "step" in effect:
         by = f", by {one_line(effect['made_by'], 200)}" if effect.get("made_by") else ""
         what += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
@@ -279,7 +282,7 @@ def undone_line(undone: Undone) -> str:
     parked = f"parked, {left_to_people(None) if named else undone.by_hand}"
     how = {"compensated": "undone", "parked": parked}.get(undone.state, undone.state)
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
-    what = one_line(call_line(undone.tool, undone.arguments), 300)
+    what = one_line(addressed_call(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
     return f"{what}: {how}{by}{f' ({said})' if said else ''}"
 

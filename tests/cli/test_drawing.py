@@ -2,8 +2,8 @@
 
 import pytest
 
-from backstay.canonical import canonical
 from backstay.effects.effect import Effect, EffectState
+from backstay.policies.companions import addressed_call
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
 from gateways.terminal.render import ending_lines, event_line, style_of
@@ -37,10 +37,10 @@ def test_a_call_is_one_line_that_fits_where_people_follow_it_and_a_failure_says_
     failed = Event(n=2, name="action.failed", at="2026-11-20T12:00:00", text=why, data=told)
 
     assert [len(event_line(done, width=width)) <= width for width in (90, 120, 200)] == [True] * 3
-    assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"body":"xxx')
+    assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"to":"a@x.example","body":')
     assert " -> yyy" in event_line(done, width=90)
     assert why.partition(": ")[2] in event_line(failed, width=90)
-    assert canonical(told["arguments"]) in event_line(done)
+    assert addressed_call(told["tool"], told["arguments"]) in event_line(done)
 
 
 @promise("clients:end")

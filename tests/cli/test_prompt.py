@@ -57,12 +57,18 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
 async def test_live_steps_come_with_budget_bars(person, scripts):
     text = scripts.task(mails("one@bars.example"))["text"]
 
-    async with person("run", text) as terminal:
+    async with person("run", text, "--id", "with-bars") as terminal:
         shown = await terminal.shows("[d]etach?")
         terminal.type("a")
         shown += await terminal.shows("completed")
         await terminal.ended()
+    async with person("undo", "with-bars") as terminal:
+        undone = await terminal.shows("undone by mail.recall_email(")
+        await terminal.ended()
 
+    assert undone.count('mail.send_email {"to":"one@bars.example",') == 1
+    assert "rolled_back" in undone
+    assert "0/10" not in undone.partition("rolled_back")[2]
     assert not re.search(r"run\.(started|ended)|search\.run|model\.asked|approval\.asked|action\.called", shown)
     assert re.search(r"\d\d:\d\d:\d\d  step 1  mail\.send_email \{", shown)
     assert shown.count("decided: approved") == 1

@@ -236,10 +236,10 @@ async def test_a_run_is_held_resumed_topped_up_previewed_undone_and_cancelled(ru
     assert (await run("resume", "steered")).code == 0
     preview = await run("undo", "steered", "--preview")
     assert preview.out.startswith(
-        '1. mail.send_email {"body":"b","subject":"s","to":"one@free.example"} (step 1): mail.recall_em'
+        '1. mail.send_email {"to":"one@free.example","body":"b","subject":"s"} (step 1): mail.recall_em'
     )
     undone = await run("undo", "steered", "--by", "ana")
-    target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
+    target = 'mail.send_email {"to":"one@free.example","body":"b","subject":"s"}'
     assert f"{target}: undone by mail.recall_email(" in undone.err
     assert undone.code == 0
     shown = await run("show", "steered")
@@ -290,9 +290,9 @@ async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(run, scrip
     while_open = await run("undo", "open-parked", "--by", "ana")
     await run("cancel", "open-parked")
 
-    target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
+    target = 'mail.send_email {"to":"one@free.example","body":"b","subject":"s"}'
     for told in (*in_run, after_end.err, while_open.err):
-        (line,) = [line for line in told.splitlines() if "undo it by hand" in line]
+        (line,) = [line for line in told.splitlines() if "a person must undo it by hand" in line]
         assert f"{target}: parked, a person must undo it by hand (" in line
         assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in line
     assert (after_end.code, while_open.code) == (6, 6)
@@ -332,7 +332,7 @@ async def test_what_an_ended_run_did_is_undone(run, scripts, opened):
     # Whoever comes back to the undo hears the same as whoever asked for it.
     back = await run("attach", "undo-over", "--output", "json")
     assert (json.loads(back.out)["outcome"], json.loads(back.out)["success"], back.code) == ("rolled_back", True, 0)
-    target = 'mail.send_email {"body":"b","subject":"s","to":"one@ended.example"}'
+    target = 'mail.send_email {"to":"one@ended.example","body":"b","subject":"s"}'
     assert f"undo of {target}: undone by mail.recall_email(" in undone.err
     # What was undone is promised nowhere any more.
     shown, followed = await run("show", "over"), await run("attach", "over")
@@ -384,7 +384,7 @@ async def test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_wit
     lines = done.err.splitlines()
     assert next(line for line in lines if 'mail.list_customers {"limit":1} -> {"customers":[{' in line)
     failed = next(line for line in lines if "action.failed" in line)
-    assert 'mail.send_email {"body":"b","subject":"s","to":"nobody"}: ' in failed
+    assert 'mail.send_email {"to":"nobody","body":"b","subject":"s"}: ' in failed
     assert "is not an e-mail address" in failed
 
 

@@ -1,5 +1,6 @@
 """What people write: /backstay run, list and undo, the first of them over HTTP and over socket mode."""
 
+import re
 import sqlite3
 
 import pytest
@@ -106,20 +107,22 @@ async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(office):
     before = office.whispers()
     await office.slack.command(f"undo {handle.id}", user=U1)
     while_open = await office.whisper(f"Undone of {handle.id}, which goes on", after=before)
-    assert f'"to":"c@x.example"}}: {BY_HAND}' in while_open.text
+    by_hand = re.compile(rf'\{{"to":"c@x.example",.+\}}: {re.escape(BY_HAND)}')
+    assert by_hand.search(while_open.text)
     await handle.execute_update(
         "decide", {"request_id": question["id"], "verdict": "answer", "answer": "no", "by": ANA}
     )
     await ended(handle)
     at_the_end = await office.slack.message("The run has ended: completed\nmail.send_email", channel="C1")
     assert at_the_end.thread_ts == head.ts
-    assert f'"to":"c@x.example"}}: {BY_HAND}' in at_the_end.shown
+    assert by_hand.search(at_the_end.shown)
 
     handle, head, _ = await started(office, text_of(office, mail("d@x.example")))
     await ended(handle)
     cannot_be_recalled(office, handle)
     await office.slack.command(f"undo {handle.id}", user=U1)
-    after_end = await office.slack.message('"to":"d@x.example"}: parked', channel="C1")
+    after_end = await office.slack.message('"}: parked', channel="C1")
+    assert '{"to":"d@x.example",' in after_end.shown
     assert after_end.thread_ts == head.ts
     assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in after_end.shown
 
