@@ -196,11 +196,6 @@ def brief_arguments(arguments: dict[str, Any]) -> ShownArguments:
     return ShownArguments(brief, clipped, more)
 
 
-def call_line(tool: str, arguments: dict[str, Any]) -> str:
-    """Return a call on one line, with its shown arguments as JSON."""
-    return f"{tool} {canonical(arguments)}" if arguments else tool
-
-
 def holds_mask(value: Any) -> bool:
     """Return whether a JSON value, names included, holds a mask or a handle in place of a value."""
     return any(isinstance(item, str) and any(mask in item for mask in _MASKS) for item in _items(value))

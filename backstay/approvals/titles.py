@@ -5,8 +5,8 @@ from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.layout import said_shortly
-from backstay.policies.companions import is_recipient
 from backstay.shown import one_line
+from backstay.tools.recipients import is_recipient
 
 _TITLE, _NAMED, _ABOUT = 200, 3, 60
 """How long a title is, how many calls it names, and how much of each."""

@@ -10,7 +10,7 @@ from backstay.authority import NOBODY, Authority
 from backstay.canonical import digest_of
 from backstay.effects.effect import Effect, Touch
 from backstay.frozen import Frozen
-from backstay.shown import call_line
+from backstay.tools.recipients import call_line
 
 KEPT_UNDONE = 100
 """How many outcomes of undone effects are named one by one; of all others only the number is kept."""

@@ -3,17 +3,11 @@
 `to: bo@example.com` with `bcc: eve@evil.test` is one message, and it leaves the domain that a rule permits.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from string import digits
 from typing import Any
 
-from backstay.canonical import canonical
-from backstay.data_files import data_beside
 from backstay.policies.places import is_place
-
-_RECIPIENTS = frozenset[str](data_beside(__file__)["recipients"].split())
-_LONGEST = 100
+from backstay.tools.recipients import is_recipient
 
 
 def companions(conditions: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -29,13 +23,6 @@ def companions(conditions: Mapping[str, Mapping[str, Any]], arguments: Mapping[s
     for path in by_address:
         _, rest = _whom(path)
         yield from ((path, f"{place}.{rest}" if rest else place) for place in others)
-
-
-def addressed_call(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call on one line, with its arguments as JSON: first those that say whom it goes to."""
-    names = sorted(arguments, key=lambda name: (not is_recipient(name), name))
-    inside = ",".join(f"{canonical(name)}:{canonical(arguments[name])}" for name in names)
-    return f"{tool} {{{inside}}}" if inside else tool
 
 
 def _whom(path: str) -> tuple[str, str]:
@@ -75,9 +62,3 @@ def _names_addresses(path: str, operators: Mapping[str, Any]) -> bool:
 def _holds_address(operand: Any) -> bool:
     operands: list[Any] = operand if isinstance(operand, list) else [operand]
     return any(isinstance(each, str) and "@" in each for each in operands)
-
-
-def is_recipient(name: str) -> bool:
-    """Return whether an argument says, by its name, whom a message goes to."""
-    plain = unicodedata.normalize("NFKC", name[:_LONGEST]).casefold()
-    return "".join(filter(str.isalnum, plain)).rstrip(digits).removeprefix("x") in _RECIPIENTS

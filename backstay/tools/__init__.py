@@ -1,4 +1,4 @@
 """Tools and calls as a run knows them: name, safety class, arguments, result.
 
-May import: backstay.frozen, backstay.provenance, backstay.shown.
+May import: backstay.canonical, backstay.data_files, backstay.frozen, backstay.provenance, backstay.shown.
 """

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from backstay.canonical import canonical
 from backstay.client import Run
 from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
-from backstay.policies.companions import addressed_call
 from backstay.shown import one_line
 from backstay.task.event import Event
+from backstay.tools.recipients import call_line
 from backstay.tools.tool import tool_result
 from gateways.terminal.exit_codes import ENDED
 from gateways.terminal.flags import Output, OutputFile, Workflow
@@ -170,7 +170,7 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
 
 def _call_lines(calls: list[dict[str, Any]]) -> Iterator[str]:
     for call in calls:
-        yield addressed_call(call["tool"], call["arguments"])
+        yield call_line(call["tool"], call["arguments"])
         if not call["success"]:
             yield f"  failed: {one_line(call['error'], 500)}"
         known = [name for name in ("cached", "simulated") if call["context"][name]]

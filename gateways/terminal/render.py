@@ -20,11 +20,11 @@ from backstay.client.executions import UNDO
 from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.policies.companions import addressed_call
 from backstay.shown import LINE_BREAK, counted, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
+from backstay.tools.recipients import call_line
 from gateways.terminal.terminal import LINK
 
 _STYLES = {
@@ -76,7 +76,7 @@ def event_line(event: Event, *, width: int | None = None) -> str:
     tool, arguments = event.data.get("tool"), event.data.get("arguments")
     short = width if event.name.startswith("action.") else None
     if tool and arguments and text.startswith(tool):
-        request, told = addressed_call(tool, arguments), text.removeprefix(tool)
+        request, told = call_line(tool, arguments), text.removeprefix(tool)
         if short is not None:
             named = cell_len(tool) + 1
             room = max(short - cell_len(head) - named, 2 * _LEAST)
@@ -264,7 +264,7 @@ def _tools_of(effects: list[Effect]) -> str:
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
     """Yield one effect and what an undo of it would call, and which later runs touched the same."""
-    what = one_line(addressed_call(effect["tool"], effect.get("arguments", {})), 300)
+    what = one_line(call_line(effect["tool"], effect.get("arguments", {})), 300)
     if "step" in effect:
         by = f", by {one_line(effect['made_by'], 200)}" if effect.get("made_by") else ""
         what += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
@@ -282,7 +282,7 @@ def undone_line(undone: Undone) -> str:
     parked = f"parked, {left_to_people(None) if named else undone.by_hand}"
     how = {"compensated": "undone", "parked": parked}.get(undone.state, undone.state)
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
-    what = one_line(addressed_call(undone.tool, undone.arguments), 300)
+    what = one_line(call_line(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
     return f"{what}: {how}{by}{f' ({said})' if said else ''}"
 

@@ -8,10 +8,10 @@ from cyclopts import Parameter
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
-from backstay.policies.companions import addressed_call
 from backstay.settings import Settings
 from backstay.shown import counted, for_user, one_line, shell_words
 from backstay.task.result import Result
+from backstay.tools.recipients import call_line
 from gateways.terminal.flags import Output, Workflow
 from gateways.terminal.listing import minute
 from gateways.terminal.render import (
@@ -155,7 +155,7 @@ def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
         told = (effect | said.get(effect["effect"], {}) for effect in effects)
         yield from (f"  {line}" for effect in told for line in preview_lines(effect))
     for effect in undo["undone"]:
-        yield f"undone: {effect['effect']}. {addressed_call(effect['tool'], effect['arguments'])}"
+        yield f"undone: {effect['effect']}. {call_line(effect['tool'], effect['arguments'])}"
     if result is not None:
         (end, _), *error = list(ending_lines(result.model_copy(update={"undone": (), "effects": ()})))
         yield f"outcome {end}"

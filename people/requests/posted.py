@@ -18,8 +18,8 @@ from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
-from backstay.policies.companions import is_recipient
 from backstay.shown import LINE_BREAK, one_line
+from backstay.tools.recipients import is_recipient
 from people.requests.form import DecisionForm
 
 _ASKS: dict[RequestKind, str] = {

@@ -9,7 +9,7 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
 from backstay.memory.item import TOLD_CHARACTERS, ItemKind, MemoryItem, RecalledItem
 from backstay.memory.words import asked_words, excerpt
-from backstay.shown import call_line
+from backstay.tools.recipients import call_line
 from store.blobs.blobs import BlobStore
 from store.memory.items import MemoryItems
 from store.runs.events import Events

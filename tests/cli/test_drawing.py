@@ -3,9 +3,9 @@
 import pytest
 
 from backstay.effects.effect import Effect, EffectState
-from backstay.policies.companions import addressed_call
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
+from backstay.tools.recipients import call_line
 from gateways.terminal.render import ending_lines, event_line, style_of
 from tests.requirements import promise
 
@@ -40,7 +40,7 @@ def test_a_call_is_one_line_that_fits_where_people_follow_it_and_a_failure_says_
     assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"to":"a@x.example","body":')
     assert " -> yyy" in event_line(done, width=90)
     assert why.partition(": ")[2] in event_line(failed, width=90)
-    assert addressed_call(told["tool"], told["arguments"]) in event_line(done)
+    assert call_line(told["tool"], told["arguments"]) in event_line(done)
 
 
 @promise("clients:end")

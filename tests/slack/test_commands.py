@@ -121,8 +121,8 @@ async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(office):
     await ended(handle)
     cannot_be_recalled(office, handle)
     await office.slack.command(f"undo {handle.id}", user=U1)
-    after_end = await office.slack.message('"}: parked', channel="C1")
-    assert '{"to":"d@x.example",' in after_end.shown
+    after_end = await office.slack.message('{"to":"d@x.example",', channel="C1")
+    assert '"}: parked' in after_end.shown
     assert after_end.thread_ts == head.ts
     assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in after_end.shown
 

@@ -10,9 +10,9 @@ from backstay.approvals.notice import Notice, NoticeKind
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import told_of_later
 from backstay.frozen import Frozen
-from backstay.policies.companions import addressed_call
 from backstay.shown import LINE_BREAK, for_user, minute, one_line
 from backstay.task.event import Event
+from backstay.tools.recipients import call_line
 from gateways.slack.drawing.page import BlockPage
 
 STEPS_OF_MESSAGE = 30
@@ -110,7 +110,7 @@ def told(notice: Notice) -> str:
 
 def parked_line(undone: Undone) -> str:
     """Return which effect could not be undone, what a person must do, and why."""
-    what = one_line(addressed_call(undone.tool, undone.arguments), _LINE)
+    what = one_line(call_line(undone.tool, undone.arguments), _LINE)
     said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
     why = f" ({one_line(said, _PARKED_LINE)})" if said else ""
     return f"{what}: not undone; {one_line(undone.by_hand, _LINE)}{why}"

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from backstay.errors import BackstayError
 from backstay.settings import Settings
-from backstay.shown import call_line, one_line
+from backstay.shown import one_line
 from backstay.task.ledger.chain import time_of
+from backstay.tools.recipients import call_line
 from gateways.terminal.exit_codes import DONE
 from gateways.terminal.flags import Output, User, duration
 from gateways.terminal.policies.testing import facts_of_all, policy_of, ruling_on
