@@ -6,6 +6,8 @@ A room is imported where it is opened: a command opens one of these, and the san
 model, a tool or a database.
 """
 
+import os
+import stat
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
@@ -87,6 +89,33 @@ def require_files(settings: Settings) -> None:
     read_models(settings)
     read_offered(settings)
     load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+    require_closed(settings)
+
+
+def require_closed(settings: Settings) -> int:
+    """Raise SettingsInvalid where others could write a file of the operator; return how many files there are.
+
+    A person who can write one could allow themselves anything, and a run writes below the folder of workspaces.
+    """
+    found = [path for path in operator_files(settings, tool_modules(settings)) if path.exists()]
+    for path in found:
+        if why := _open_to_others(path, settings):
+            raise SettingsInvalid(f"{path} {why}")
+    return len(found)
+
+
+def _open_to_others(path: Path, settings: Settings) -> str:
+    """Return who else could write a file, and what to do; empty where nobody else can."""
+    real = Path(os.path.realpath(path))
+    rooms = Path(os.path.realpath(settings.workspaces or settings.home / "workspaces"))
+    if real.is_relative_to(rooms):
+        return f"lies in the folder of workspaces {rooms}, where runs write; move it elsewhere"
+    for place in (real, real.parent):
+        mode = place.stat().st_mode
+        # In a folder such as /tmp, only the owner of a file may replace it.
+        if mode & stat.S_IWOTH and not (place != real and mode & stat.S_ISVTX):
+            return f"can be written by every user of this machine; run: chmod o-w {place}"
+    return ""
 
 
 def operator_files(settings: Settings, modules: Sequence[str]) -> list[Path]:

@@ -158,7 +158,7 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
     models = (_models, _bills, _dialects)
-    for check in (_temporal, _store, _policy, _profiles, _toolbox, _names, *models, _jails, _workspaces, _told):
+    for check in (_temporal, _store, _files, _policy, _profiles, _toolbox, _names, *models, _jails, _workspaces, _told):
         try:
             async for finding in check(settings):
                 yield finding
@@ -201,6 +201,13 @@ async def _store(settings: Settings) -> AsyncGenerator[Finding]:
             yield "missing", "payloads", fault
         else:
             yield "ok", "payloads", f"large ones are in {settings.payloads}"
+
+
+async def _files(settings: Settings) -> AsyncGenerator[Finding]:
+    from opening import require_closed
+
+    count = await asyncio.to_thread(require_closed, settings)
+    yield "ok", "files", f"nobody else can write the {count} that workers read"
 
 
 async def _policy(settings: Settings) -> AsyncGenerator[Finding]:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from gateways.terminal.local import reloading
 from gateways.terminal.local.keeping import KeptPart
 from gateways.terminal.local.reloading import Watch, fault_of, watch_of
 from gateways.terminal.terminal import Terminal
+from opening import require_files
 from system.child import Child
 from tests.cli.commands import bare, forked
 from tests.requirements import promise
@@ -45,7 +47,7 @@ class Kept:
         self.file, self.folder = folder / "policy.yaml", folder
         self.file.write_text("one")
         self.terminal, self.heard, self.ready = Said(), [], []
-        watch = Watch(lambda: [self.file], lambda _: self.fault)
+        watch = Watch(lambda: [self.file], lambda: self.fault)
         self.fault = ""
         self.part = KeptPart(self.terminal, self.start, self.ready.append, watch, together=together)
 
@@ -164,7 +166,7 @@ async def test_a_folder_that_cannot_be_listed_just_now_ends_no_watch(tmp_path):
             raise PermissionError(away.pop())
         return [file]
 
-    watch = Watch(files, lambda _: "")
+    watch = Watch(files, lambda: "")
     away += ["now", "and then"]
     changing = asyncio.create_task(watch.changed())
     await asyncio.sleep(0)
@@ -175,22 +177,24 @@ async def test_a_folder_that_cannot_be_listed_just_now_ends_no_watch(tmp_path):
 @promise("clients:reload")
 def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(settings, tmp_path):
     policy = tmp_path / "policy.yaml"
-    assert fault_of(settings, [policy]) == ""
+    assert fault_of(settings) == ""
     policy.chmod(0o666)
-    assert "can be written by every user of this machine; run: chmod o-w" in fault_of(settings, [policy])
+    assert "can be written by every user of this machine; run: chmod o-w" in fault_of(settings)
+    with pytest.raises(SettingsInvalid, match=r"policy\.yaml can be written by every user"):
+        require_files(settings)
     policy.chmod(0o644)
     tmp_path.chmod(0o777)
-    assert f"chmod o-w {tmp_path}" in fault_of(settings, [policy])
+    assert f"chmod o-w {tmp_path}" in fault_of(settings)
     tmp_path.chmod(0o755)
     room = settings.home / "workspaces" / "a"
     room.mkdir(parents=True)
     (room / "policy.yaml").write_text(policy.read_text())
     policy.unlink()
     policy.symlink_to(room / "policy.yaml")
-    assert "lies in the folder of workspaces" in fault_of(settings, [policy])
+    assert "lies in the folder of workspaces" in fault_of(settings)
     policy.unlink()
     policy.write_text("defualt: {}")
-    assert "defualt" in fault_of(settings, [policy])
+    assert "defualt" in fault_of(settings)
 
 
 @promise("clients:reload")

@@ -5,8 +5,6 @@ the old one ends its work first. So a file that cannot be used changes nothing.
 """
 
 import asyncio
-import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,8 +21,8 @@ Stamp = tuple[int, int, int]
 class Watch:
     """Know the files of the operator as they were when a worker last read them."""
 
-    def __init__(self, files: Callable[[], Sequence[Path]], fault: Callable[[Sequence[Path]], str]) -> None:
-        """`files` returns what to look at; `fault` says why changed ones may not be obeyed, and is empty otherwise."""
+    def __init__(self, files: Callable[[], Sequence[Path]], fault: Callable[[], str]) -> None:
+        """`files` returns what to look at; `fault` says why they may not be obeyed, and is empty otherwise."""
         self._files = files
         self._fault = fault
         self._known: Mapping[Path, Stamp] = {}
@@ -46,7 +44,7 @@ class Watch:
             both = sorted(now.keys() | self._known.keys())
             changed = [path for path in both if now.get(path) != self._known.get(path)]
             self._known = now
-            return changed, await asyncio.to_thread(self._fault, [path for path in changed if path in now])
+            return changed, await asyncio.to_thread(self._fault)
 
     def _stamps(self) -> Mapping[Path, Stamp]:
         """Return the stamps of all files that are there."""
@@ -89,43 +87,23 @@ def _stamp(path: Path) -> Stamp | None:
 
 def watch_of(settings: Settings) -> Watch:
     """Return the watch over all files that a worker of these settings reads."""
-    return Watch(_WorkerFiles(settings), lambda changed: fault_of(settings, changed))
+    return Watch(_WorkerFiles(settings), lambda: fault_of(settings))
 
 
 def policy_watch(settings: Settings) -> Watch:
     """Return the watch over the one file that the page reads."""
-    return Watch(lambda: [settings.policy], lambda changed: fault_of(settings, changed))
+    return Watch(lambda: [settings.policy], lambda: fault_of(settings))
 
 
-def fault_of(settings: Settings, changed: Sequence[Path]) -> str:
-    """Return why changed files may not be obeyed, in one line; empty when they may.
+def fault_of(settings: Settings) -> str:
+    """Return why the files of the operator may not be obeyed, in one line; empty when they may.
 
-    A person who can write one could allow themselves anything, and a run writes below the folder of workspaces.
+    All of them are looked at, not only those that changed: another worker reads all of them.
     """
     from opening import require_files
 
-    for path in changed:
-        if why := _open_to_others(path, settings):
-            return f"{path} {why}"
     try:
         require_files(settings)
     except BackstayError as error:
         return message_line(str(error), 500)
-    return ""
-
-
-def _open_to_others(path: Path, settings: Settings) -> str:
-    """Return who else could write a file, and what to do; empty where nobody else can."""
-    real = Path(os.path.realpath(path))
-    rooms = Path(os.path.realpath(settings.workspaces or settings.home / "workspaces"))
-    if real.is_relative_to(rooms):
-        return f"lies in the folder of workspaces {rooms}, where runs write; move it elsewhere"
-    try:
-        modes = {place: place.stat().st_mode for place in (real, real.parent)}
-    except OSError as error:
-        return f"cannot be read: {type(error).__name__}"
-    for place, mode in modes.items():
-        # In a folder such as /tmp, only the owner of a file may replace it.
-        if mode & stat.S_IWOTH and not (place != real and mode & stat.S_ISVTX):
-            return f"can be written by every user of this machine; run: chmod o-w {place}"
     return ""
