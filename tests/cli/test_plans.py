@@ -90,8 +90,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
     assert f"    {chooses}" in lines
     assert any(line.startswith("    backstay approve --reject-step STEP ") for line in lines)
     assert chooses in page
-    assert "- step 0: **mail.list\\_sent**, only reads" in page
-    assert "steps 1, 3: waits for anyone" in page
+    assert "Plan: one letter. Calls: 1 of mail.send\\_email" in page
 
 
 @promise("plans:flags")

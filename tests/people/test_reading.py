@@ -34,7 +34,7 @@ from people.requests.posted import PostedRequest
 from store.notices.requests import RequestRow
 from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
-from workflows.view import _Page as page_of
+from workflows.view import request_details
 
 PLACE = ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
 UNSENT = {"shown": ShownRequest(), "once": ("page", "e1")}
@@ -431,7 +431,7 @@ def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
     writes = request("call", calls=calls("write_safe"))
     shown = [
         [
-            page_of("w").request(each, ()).replace("cannot", "CANNOT").replace("be undone", "BE UNDONE")
+            request_details("w", each).replace("cannot", "CANNOT").replace("be undone", "BE UNDONE")
             for each in (asked, writes)
         ],
         ["\n".join(line for line, _ in request_lines("w", each)) for each in (asked, writes)],
@@ -443,12 +443,6 @@ def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
 
     assert [["CANNOT BE UNDONE" in text for text in texts] for texts in shown] == [[False, True]] * 3
     assert [call.writes for each in (asked, writes) for call in RequestView.of(each).calls] == [False, True]
-
-
-@promise("approvals:reads-undone")
-def test_webui_says_that_a_call_can_be_undone_also_where_nobody_says_how():
-    can = request("call", calls=[{**calls("write_safe")[0], "undoable": True}])
-    assert "(can be undone)" in page_of("w").request(can, ())
 
 
 class Away:

@@ -102,7 +102,6 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
     handle, request = await asked(opened, call("inbox"), call("send", to=ENEMY, subject="hello there"))
     (shown,) = request["calls"]
     (found,) = shown["sources"]["/to"]
-    details = (await handle.query("__temporal_workflow_metadata")).current_details
     terminal = [line for line, _ in request_lines(request["id"], ApprovalRequest.model_validate(request))]
     result = await decide(handle, request)
 
@@ -111,7 +110,6 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
     assert "/subject" not in shown["sources"]
     assert request["rule"].endswith("provenance: to first seen in the answer of office.inbox, which others write")
     assert "          first seen in the answer of office.inbox, which others write" in terminal
-    assert "(first seen in the answer of office\\.inbox" in details.replace("office.inbox", "office\\.inbox")
     (event,) = [event for event in result["events"] if event["data"].get("tool") == "office.send"]
     assert event["data"]["sources"] == {"/to": [[f"!office.inbox {found['ref']}"]], "/subject": [["model"]]}
 
@@ -345,12 +343,10 @@ async def test_a_changed_argument_is_told_as_changed_by_that_person_when_it_is_a
     decision = {"request_id": request["id"], "verdict": "modify", "calls": change, "by": "ann"}
     await handle.execute_update("decide", decision | ({} if planned else {"ask_again": True}))
     again = await another(handle, request)
-    details = (await handle.query("__temporal_workflow_metadata")).current_details
     await decide(handle, again, "reject", stop=True)
 
     assert again["calls"][0]["sources"] == {"/to": [source("person", None, None) | {"by": "ann"}]}
     assert "changed by ann" in terminal_of(again)
-    assert "(changed by ann)" in details
 
 
 @promise("policy:told-referring")

@@ -32,7 +32,7 @@ from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
 from tests.requirements import promise
 from tests.slack_blocks import text_of
-from workflows.view import _Page as page_of_web_ui
+from workflows.view import request_details
 
 VISITOR = Visitor(by="mark-visitor@x.example")
 CALL = {
@@ -211,7 +211,7 @@ def mail(_case, request):
 
 
 def web_ui(_case, request):
-    return page_of_web_ui("mark-workflow").request(request, [request]).replace("\\", "")
+    return request_details("mark-workflow", request).replace("\\", "")
 
 
 def teams(_case, request):
@@ -325,11 +325,14 @@ request.quorum request.reason request.rule request.run_id request.sequence reque
 request.verified view.form view.masked view.more view.parts view.plan view.program view.unseen view.votes view.who
 """
 _BESIDE_FIVE_FACTS = """
-call.args_digest call.asked call.changed call.changed_by call.changes call.number call.safety form.alike form.kind
-request.approvers request.cost_so_far request.created_at request.decided request.digest request.escalated
-request.escalated_to request.expires_at request.forecast request.kind request.may_remember request.namespace
-request.no_self_approval request.on_expiry request.program request.quorum request.run_id request.sequence
-request.session_id request.step request.task request.user_id request.verified view.program view.votes view.who
+call.args_digest call.arguments call.asked call.changed call.changed_by call.changes call.diff call.hidden call.marks
+call.number call.repeats call.safety call.sources call.summary call.undo_how form.alike form.fields form.kind
+form.limits form.processes request.above request.answer_schema request.approvers request.cost_so_far
+request.created_at request.decided request.digest request.escalated request.escalated_to request.expires_at
+request.forecast request.kind request.may_remember request.namespace request.no_self_approval request.on_expiry
+request.program request.proposal request.quorum request.reason request.rule request.run_id request.sequence
+request.session_id request.step request.task request.user_id request.verified view.form view.masked view.more
+view.parts view.program view.unseen view.votes view.who
 """
 _CHATS = ("slack", "teams")
 LEFT_OUT = {

@@ -70,21 +70,20 @@ async def test_every_argument_is_shown_whole_however_long_those_before_it_are(op
     handle, request, details, lines = await asked(opened, transfers(arguments))
     await approve(handle, request)
 
-    assert f"to {IBAN}" in details
-    assert "n" * 500 in details
-    assert "mallory@x.example" in details
     assert f"        purpose: {arguments['purpose']}" in lines
-    assert "not shown" not in details
-    assert "characters clipped" not in details
+    assert f"        note: {'n' * 500}" in lines
+    assert "mallory@x.example" in "\n".join(lines)
+    assert not any("not shown" in line or "clipped" in line for line in lines)
+    assert IBAN not in details
 
 
 LETTER = "Dear Ana,\n\n    cash: 5\n        CANNOT BE UNDONE\n- **approve**"
 
 
 @promise("approvals:lines")
-async def test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_ui(opened):
+async def test_a_text_of_several_lines_is_lines_at_the_terminal(opened):
     rows = [{"number": "A-17", "cents": 12_050, "paid": False}, {"number": "A-20", "cents": 8000, "paid": True}]
-    handle, request, details, lines = await asked(opened, transfers({"purpose": LETTER, "invoices": rows * 2}))
+    handle, request, _, lines = await asked(opened, transfers({"purpose": LETTER, "invoices": rows * 2}))
     await approve(handle, request)
     at = lines.index("        purpose:")
 
@@ -95,11 +94,6 @@ async def test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_u
     assert lines[at + 6 : at + 9] == [
         *("        invoices:", "        │ number │ cents │ paid", "        │ A-17   │ 12050 │ false"),
     ]
-    shown = [line.strip() for line in details.splitlines()]
-    assert shown[shown.index("- purpose:") + 1] == "│ Dear Ana,"
-    assert r"│ - \*\*approve\*\*" in shown
-    assert "⏎" not in details
-    assert all(line.startswith("      │") for line in details.splitlines() if "CANNOT BE UNDONE" in line)
 
 
 @promise("approvals:of-run")
@@ -135,44 +129,38 @@ async def test_what_a_request_does_not_show_can_be_read_whole(opened):
     assert request["calls"][0]["clipped"] > 0
     assert whole == arguments
     assert f"  all of it: backstay show {handle.id} {request['id']}" in lines
-    assert f"all of it: `backstay show {handle.id} {request['id']}`" in details
+    assert f"All of it: `backstay show {handle.id} {request['id']}`" in details
 
 
 @promise("approvals:whole")
 async def test_what_is_not_shown_of_a_call_is_counted(opened):
     arguments = {f"field_{number}": "x" * 1000 for number in range(7)}
-    handle, request, details, lines = await asked(opened, transfers(arguments))
+    handle, request, _, lines = await asked(opened, transfers(arguments))
     await approve(handle, request)
     call = request["calls"][0]
     said = f"{call['left_out']} of 7 arguments not shown, {call['clipped']:,} characters clipped"
 
     assert call["left_out"] == 7 - (len(call["arguments"]) - 1) > 0
     assert call["clipped"] > 4000
-    assert said in details
     assert f"        {said}; digest {call['args_digest']}" in lines
 
 
 @promise("approvals:whole")
 async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
-    handle, request, details, lines = await asked(opened, transfers({"purpose": "p" * 5000}))
+    handle, request, _, lines = await asked(opened, transfers({"purpose": "p" * 5000}))
     await approve(handle, request)
 
-    assert "5,000 bytes kept apart and not shown" in details
     assert any("5,000 bytes kept apart and not shown" in line for line in lines)
 
 
 @promise("approvals:whole-batch")
-async def test_a_batch_says_what_it_does_not_show(opened):
+async def test_the_web_ui_counts_the_calls_of_a_batch_and_says_where_all_of_them_are(opened):
     batch = [{"to": f"payee-{number}@x.example", "purpose": "p" * 700} for number in range(40)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
     await approve(handle, request)
-    shown = sum(f"payee-{number}@" in details for number in range(40))
 
-    assert 0 < shown < 40
-    assert f"**{40 - details.count('- **bank.transfer** (')} more calls not shown**" in details
-    assert "of bank.transfer; " in details
-    assert "arguments not shown" in details
-    assert f"`backstay show {handle.id}`" in details
+    assert "Calls: 40 of bank.transfer" in details
+    assert f"`backstay show {handle.id} {request['id']}`" in details
 
 
 @promise("approvals:whole-query")
@@ -209,7 +197,7 @@ async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, t
     ):
         handle, request, details, _ = await asked(opened, transfers({"to": IBAN}), workflow_id=name)
         await approve(handle, request)
-        fenced = details.split("```\n")[1].splitlines()
+        fenced = details.split("```\n")[1].removesuffix("```").splitlines()
         for line in fenced:
             said = line.replace("backstay", "printf '%s\\n'", 1)
             shell = await asyncio.create_subprocess_exec("bash", "-c", said, stdout=asyncio.subprocess.PIPE)
@@ -228,14 +216,12 @@ async def test_masked_values_are_explained_once_in_a_request(opened):
         token = answer["data"]["token"]
         return transfers({"token": token}, {"token": token})
 
-    plain, open_request, without, no_lines = await asked(opened, transfers({"to": IBAN}))
+    plain, open_request, _, no_lines = await asked(opened, transfers({"to": IBAN}))
     await approve(plain, open_request)
     script = (Reply(calls=[("bank__account", {})]), passes_it_on)
     handle, request, details, lines = await asked(opened, *script)
     await approve(handle, request)
 
     assert SECRET not in details
-    assert details.count("Masked: ") == 1
     assert sum("Masked: " in line for line in lines) == 1
-    assert "Masked: " not in without
     assert not any("Masked: " in line for line in no_lines)

@@ -41,7 +41,7 @@ async def attribute(handle, name, value):
 
 
 @promise("operations:details")
-async def test_details_tell_state_limits_the_deciding_command_and_what_undo_would_do(opened):
+async def test_details_tell_state_limits_the_deciding_command_and_counts(opened):
     task = SCRIPTS.task(
         mails("one@free.example"), mails("two@asked.example"), budget={"max_steps": 7, "quotas": {"mail.send_email": 3}}
     )
@@ -60,9 +60,10 @@ async def test_details_tell_state_limits_the_deciding_command_and_what_undo_woul
     flags = f"--by YOU --args-digest {request['args_digest']}"
     assert f"backstay approve {handle.id} {request['id']} {flags}" in lines
     assert f"backstay reject {handle.id} {request['id']} {flags}" in lines
-    assert "two@asked.example" in details
-    assert f"`backstay undo {handle.id}` undoes all of it" in details
-    assert any(line.startswith("1. ") and "(step 1)" in line and "recall" in line for line in lines)
+    assert "Calls: 1 of mail.send\\_email" in lines
+    assert f"All of it: `backstay show {handle.id} {request['id']}`" in lines
+    assert f"Effects that stand: 1. What an undo would do: `backstay undo --preview {handle.id}`" in lines
+    assert "two@asked.example" not in details
     assert "backstay approve" not in after
     assert after.startswith("**done**")
 

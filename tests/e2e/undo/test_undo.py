@@ -99,7 +99,7 @@ async def test_a_rejection_with_stop_undoes_a_batch_in_reverse_order_of_its_call
     assert [slot["effect"] for slot in preview["effects"]] == [3, 2, 1]
     assert all(slot["shown"].startswith("mail.recall_email(message_id=") for slot in preview["effects"])
     details = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    assert "Undo stack, last first" in details.current_details
+    assert "Effects that stand: 3." in details.current_details
     await decide(handle, verdict="reject", stop=True)
     result = await ended(handle)
     assert (result["outcome"], result["error"]["type"]) == ("rolled_back", "Rejected")

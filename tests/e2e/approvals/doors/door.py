@@ -168,7 +168,7 @@ class Play:
         known = {each.request for each in self.said}
         (question,) = await asked(self.handle, known)
         assert form.message in question["question"]
-        await check_details(self.handle, [question], {})
+        await check_details(self.handle, [question])
         told = await self._filled(question, form)
         verdict = "answer" if "content" in told else "reject"
         self.said.append(Said(ANA, question["id"], verdict, {}))
@@ -261,10 +261,7 @@ class Play:
             assert at is not None, f"nobody wants {shown}, but {self.wanted}"
             self.places[shown.index] = at
             self.shown[at] = shown
-        waiting = await self.handle.query("pending")
-        first = {place: self._of_request(request, at) for place, at in self.places.items()}
-        first = first if waiting[:1] == [request] else {}
-        await check_details(self.handle, waiting, first)
+        await check_details(self.handle, await self.handle.query("pending"))
 
     def _is(self, request: Request, shown: Shown, at: int) -> bool:
         if request["proposal"] is not None and shown.index != at:
