@@ -240,3 +240,21 @@ async def test_who_may_start_a_run_does_so_by_a_form_and_once_however_often_it_i
     assert result["outcome"] == "completed"
     empty = await ana.post("/runs", data={**form, "text": " ", "once": "other"})
     assert (empty.status_code, "text: " in empty.text) == (422, True)
+
+
+@promise("page:goes-on")
+async def test_a_conversation_goes_on_by_a_form_of_a_run_that_has_ended_for_its_user_alone(shared):
+    running, scripts, served, ana = shared
+    once = {"once": "first of two"}
+    task = {**scripts.task(Reply(text="the harbour is open")), "session_id": "harbour"}
+    first = (await ana.post("/api/runs", json={"task": task, **once})).json()["workflow_id"]
+    await ended(running.client.get_workflow_handle(first))
+    shown = (await ana.get(f"/runs/{first}")).text
+    sent = dict(re.findall(r'name="(csrf|once|follows|follows_run|session_id)" value="([^"]*)"', shown))
+    next_text = scripts.task(Reply(text="again"))["text"]
+    place = (await ana.post("/runs", data={**sent, "text": next_text})).headers["location"].partition("?")[0]
+    assert (await ended(running.client.get_workflow_handle(place.rpartition("/")[2])))["outcome"] == "completed"
+    told = (await ana.get(f"/api{place}")).json()
+    assert (told["session_id"], told["follows"]) == ("harbour", [first])
+    lost = await ana.post("/runs", data={**sent, "text": next_text, "once": "other", "follows_run": ""})
+    assert (lost.status_code, "follows" in lost.text) == (422, True)

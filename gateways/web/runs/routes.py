@@ -46,6 +46,7 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
             newest=_before(request) is None,
             # A form that is sent twice, by a double click, is done once.
             once=secrets.token_hex(12),
+            may_go_on=page.may_start(visitor) and found.user_id == visitor.by,
             **view_of(seen),
         )
 

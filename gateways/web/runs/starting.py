@@ -45,7 +45,7 @@ def _id_of(visitor: Visitor, once: str) -> str | None:
 def _asked(sent: Submission, visitor: Visitor) -> tuple[dict[str, Any], str]:
     """Return the task that was sent, in the name of the visitor, and the name under which it is started once."""
     if sent.json is None:
-        return in_own_name({"text": sent.get("text").strip()}, visitor.by), sent.get("once")[:_LONGEST_ONCE]
+        return in_own_name(_entered(sent), visitor.by), sent.get("once")[:_LONGEST_ONCE]
     if unknown := sorted(sent.json.keys() - _FIELDS):
         raise DecisionInvalid(f"{one_line(unknown[0], 80)}: unknown field; send `task`, and `once` if you like")
     task, once = sent.json.get("task"), text_in(sent.json, "once")
@@ -54,3 +54,12 @@ def _asked(sent: Submission, visitor: Visitor) -> tuple[dict[str, Any], str]:
     if len(once) > _LONGEST_ONCE:
         raise DecisionInvalid(f"once: longer than {_LONGEST_ONCE} characters; use a shorter one")
     return in_own_name(task, visitor.by), once
+
+
+def _entered(sent: Submission) -> dict[str, Any]:
+    """Return the task that a form holds, which may go on from a run that has ended."""
+    task: dict[str, Any] = {"text": sent.get("text").strip()}
+    if not (followed := sent.get("follows")):
+        return task
+    session = {"session_id": sent.get("session_id")} if sent.get("session_id") else {}
+    return {**task, **session, "follows": {"workflow_id": followed, "run_id": sent.get("follows_run")}}
