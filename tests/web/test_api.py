@@ -250,6 +250,8 @@ async def test_a_conversation_goes_on_by_a_form_of_a_run_that_has_ended_for_its_
     first = (await ana.post("/api/runs", json={"task": task, **once})).json()["workflow_id"]
     await ended(running.client.get_workflow_handle(first))
     shown = (await ana.get(f"/runs/{first}")).text
+    async with served.person(BO) as bo:
+        assert 'name="follows"' not in (await bo.get(f"/runs/{first}")).text
     sent = dict(re.findall(r'name="(csrf|once|follows|follows_run|session_id)" value="([^"]*)"', shown))
     next_text = scripts.task(Reply(text="again"))["text"]
     place = (await ana.post("/runs", data={**sent, "text": next_text})).headers["location"].partition("?")[0]
