@@ -1,7 +1,6 @@
 """A person talks with an agent at a terminal: turns, approvals, words while they are said, and what is typed beside."""
 
 import asyncio
-import socket
 
 import pytest
 import pytest_asyncio
@@ -45,9 +44,8 @@ def turns(office):
 
 @pytest.fixture
 def chat(office, nursery):
-    def chat(*arguments, page=office[2].url, **more):
-        address = {} if page is None else {"BACKSTAY_URL": page}
-        environment = environment_of(office[0], **address, **more)
+    def chat(*arguments, **more):
+        environment = environment_of(office[0], **more)
         return chatting(*arguments, environment=environment, nursery=nursery)
 
     return chat
@@ -491,23 +489,18 @@ async def open_runs(opened, prefix):
         yield name
 
 
-@promise("sessions:no-page")
-async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
+@promise("sessions:no-store")
+async def test_without_a_store_the_chat_goes_on_and_says_so_once(chat, turns, tmp_path):
     text = turns.text(calls(("search_tools", {"query": "a"})), finished("no words, but an end"))
-    async with chat(page=nowhere) as screen:
+    async with chat(BACKSTAY_HOME=str(tmp_path / "elsewhere")) as screen:
+        await screen.shows("what the model says is shown when it has said it: there is no store in ")
         await ready(screen)
         screen.enter(text)
-        await screen.shows(f"no live text: the page at {nowhere} does not answer")
         await screen.shows("no words, but an end")
         await ready(screen)
-        assert screen.all.count("no live text") == 1
+        assert screen.all.count("there is no store in") == 1
         await leave(screen)
-    async with chat(page=None) as screen:
-        await screen.shows("no page is known here; set BACKSTAY_URL to the address of one")
-        await ready(screen)
-        await leave(screen)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @promise("sessions:no-terminal")

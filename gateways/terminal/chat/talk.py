@@ -1,7 +1,8 @@
 """The command `chat`: turn after turn, until the person leaves."""
 
 import asyncio
-from typing import Annotated, Any
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -13,16 +14,18 @@ from backstay.task.result import Result
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.chat.screen import MOST_TYPED, ChatTerminal
 from gateways.terminal.chat.slash import obey
-from gateways.terminal.chat.spoken import LiveText, let_in
+from gateways.terminal.chat.spoken import LiveText
 from gateways.terminal.chat.turn import Turn
 from gateways.terminal.chat.turns import Turns, new_session
 from gateways.terminal.exit_codes import DETACHED
 from gateways.terminal.flags import By, User
-from gateways.terminal.local.serving import serving_beside
 from gateways.terminal.memory.reading import ResumedSession, last_session, resumed
 from gateways.terminal.render import ending_lines, result_text
 from gateways.terminal.run import Filesystem, Limits, ModelName, ProfileName, Shell, Workspace
-from gateways.terminal.session import account_name, session
+from gateways.terminal.session import account_name, open_store, session
+
+if TYPE_CHECKING:
+    from store.store import Store
 
 SessionId = Annotated[str | None, Parameter(name="--session", help="Go on in this session; a new one by default.")]
 Resume = Annotated[
@@ -60,25 +63,23 @@ async def chat(
     named = session_id or (new_session() if lately is None else lately.session)
     # Where it can be signed: a person who has proved to have started a run may go on from it.
     fields |= {"by": None if settings.approver_key is None else by or account_name()}
-    async with session(settings) as backstay:
-        page = await _page(settings, backstay)
+    async with session(settings) as backstay, AsyncExitStack() as stack:
+        store, why = None, f"there is no store in {settings.home}; set BACKSTAY_HOME to the worker's"
+        try:
+            store = await stack.enter_async_context(open_store(settings)) if settings.has_store else None
+        except BackstayError as error:
+            why = str(error)
         turns = Turns(backstay, named, fields)
         await turns.find()
-        return await Talk(settings, terminal, backstay, turns, by=by or account_name(), page=page).go_on()
+        if store is None:
+            terminal.say(f"what the model says is shown when it has said it: {why}", "dim")
+        return await Talk(settings, terminal, backstay, turns, by=by or account_name(), store=store).go_on()
 
 
 async def _resumed(settings: Settings, session_id: str | None, user: str | None) -> ResumedSession:
     if session_id is not None:
         raise SettingsInvalid("--resume: goes on in the session that is remembered last; leave out --session")
     return await last_session(settings, user)
-
-
-async def _page(settings: Settings, backstay: Backstay) -> str | None:
-    """Return the address of the page: the operator's, or that of a `dev` beside this chat."""
-    if settings.url is not None:
-        return settings.url
-    serving = serving_beside(settings.home, backstay.client)
-    return None if serving is None else serving.page
 
 
 class Talk:
@@ -92,16 +93,16 @@ class Talk:
         turns: Turns,
         *,
         by: str,
-        page: str | None,
+        store: "Store | None",
     ) -> None:
-        """Decide in the name of `by`, and read on the page what a model is saying."""
+        """Decide in the name of `by`, and read in the store what a model is saying."""
         self.settings = settings
         self.terminal = terminal
         self.turns = turns
         self.by = by
         self.leaving = False
         self._backstay = backstay
-        self._page = page
+        self._store = store
 
     async def go_on(self) -> int:
         """Take turns until the person leaves; return the exit code."""
@@ -162,7 +163,7 @@ class Talk:
     async def _follow(self, run: Run) -> None:
         editor = self.settings.environment.get("VISUAL") or self.settings.environment.get("EDITOR")
         prompt = Prompt(self.terminal, run, self.settings, by=self.by, editor=editor)
-        spoken = LiveText(self._page, run.id, let_in(self.settings, self._page, self.by))
+        spoken = LiveText(self._backstay, self._store, run.id)
         turn = Turn(self.terminal, run, prompt, spoken, self._steer)
         try:
             await turn.follow()
@@ -205,9 +206,6 @@ class Talk:
     def _greet(self) -> None:
         so_far = f", {len(self.turns.runs)} turns so far" if self.turns.runs else ""
         self.terminal.say(f"session {self.turns.session}{so_far}; /help says what can be typed", "bold")
-        if self._page is None:
-            why = "no page is known here; set BACKSTAY_URL to the address of one, such as http://127.0.0.1:8234"
-            self.terminal.say(f"what the model says is shown when it has said it: {why}", "dim")
 
     def _say_goodbye(self, *, works: bool) -> None:
         if works:

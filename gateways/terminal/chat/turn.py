@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
@@ -11,9 +12,12 @@ from backstay.task.event import Event
 from backstay.task.result import Result
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.chat.screen import ChatTerminal
-from gateways.terminal.chat.spoken import Layout, LiveText, Piece
+from gateways.terminal.chat.spoken import Layout, LiveText
 from gateways.terminal.follow import RunFollower
 from gateways.terminal.terminal import safe
+
+if TYPE_CHECKING:
+    from store.deltas import Delta
 
 _LOOK_S = 0.5
 
@@ -46,7 +50,6 @@ class Turn(RunFollower):
         with self.chat.listening():
             async with self._spoken.reading():
                 await super().follow()
-                await self._spoken.finish()
                 self._take_pieces()
         self._end_line()
 
@@ -102,7 +105,7 @@ class Turn(RunFollower):
         if self.live is not None:
             self.live.update(self._drawn())
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, piece: "Delta") -> None:
         if piece.stream != self._stream:
             self._end_line()
             if piece.step == self._step and self._said:
