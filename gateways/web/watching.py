@@ -18,6 +18,7 @@ POLL_S = 0.7
 MOST_STREAMS = 20
 """How many connections of this kind one person may hold."""
 EVENTS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+"""Proxies that gather answers before they pass them on are told not to."""
 log = structlog.get_logger("backstay.web")
 
 
@@ -90,9 +91,10 @@ async def is_set_within(ticket: asyncio.Event, within_s: float) -> bool:
 
 
 def event(name: str, data: Any, number: int | None = None) -> str:
-    """Return one server-sent event."""
+    """Return one server-sent event, which may have no name; JSON has no line breaks of its own."""
     head = "" if number is None else f"id: {number}\n"
-    return f"{head}event: {name}\ndata: {json.dumps(data)}\n\n"
+    head += f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n"
 
 
 def stream(events: AsyncGenerator[str]) -> Response:

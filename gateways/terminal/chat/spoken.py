@@ -27,6 +27,8 @@ class LiveText:
         self._backstay = backstay
         self._store = store
         self._workflow_id = workflow_id
+        self._run = ""
+        """Its name in the store."""
         self._position = 0
         self.pieces: asyncio.Queue[Delta] = asyncio.Queue()
         self.trouble = ""
@@ -42,6 +44,18 @@ class LiveText:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
+    async def finish(self) -> None:
+        """Take the words that came since the last look, where the store can be read."""
+        if self._store is not None and self._run:
+            with contextlib.suppress(BackstayError):
+                for piece in await self._store.deltas.of_run(self._run, self._position):
+                    self._take(piece)
+
+    def _take(self, piece: "Delta") -> None:
+        if piece.position > self._position:
+            self._position = piece.position
+            self.pieces.put_nowait(piece)
+
     async def _read(self) -> None:
         if self._store is None:
             return
@@ -49,10 +63,10 @@ class LiveText:
         while True:
             try:
                 first = (await self._backstay.execution(self._workflow_id)).first_run_id
-                async for piece in self._store.deltas.after(f"{self._workflow_id}/{first}", self._position):
+                self._run = f"{self._workflow_id}/{first}"
+                async for piece in self._store.deltas.after(self._run, self._position):
                     self.trouble, pause = "", _PAUSE_S
-                    self._position = piece.position
-                    self.pieces.put_nowait(piece)
+                    self._take(piece)
             except BackstayError as error:
                 self.trouble = str(error)
             await asyncio.sleep(pause)

@@ -50,6 +50,7 @@ class Turn(RunFollower):
         with self.chat.listening():
             async with self._spoken.reading():
                 await super().follow()
+                await self._spoken.finish()
                 self._take_pieces()
         self._end_line()
 

@@ -5,7 +5,6 @@ it was. What a model is saying has the name `model.delta` and no id: it is not p
 """
 
 import asyncio
-import json
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
@@ -23,6 +22,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound
 from backstay.task.event import Event
 from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes
+from gateways.web.watching import EVENTS, event
 from people.runs.finding import KnownRun, find
 from people.runs.looking import FIRST_LATE, MOST_EVENTS
 from store.deltas import DELTA, Delta
@@ -79,7 +79,7 @@ class Streams:
     def told(self, found: KnownRun, look: RunSnapshot, by: str) -> str:
         """Return what the run does, as a part of the stream of a person, who sees some of its requests."""
         seen = [asked.id for asked in look.pending if self.page.seeing.asked(by, asked, found.user_id)]
-        return _part({"state": look.state, "pending": seen}, name="state")
+        return event("state", {"state": look.state, "pending": seen})
 
     def refresh(self, found: KnownRun, look: RunSnapshot, *, within_s: float) -> None:
         """Have the run asked, unless it was lately, or is being asked."""
@@ -132,12 +132,7 @@ class _Stream(StreamingResponse):
     """Send a stream, and count it off however it ends."""
 
     def __init__(self, streams: Streams, visitor: Visitor, found: KnownRun, after: int) -> None:
-        super().__init__(
-            _stream(streams, visitor, found, after),
-            media_type="text/event-stream",
-            # Proxies that gather answers before they pass them on are told not to.
-            headers={"X-Accel-Buffering": "no"},
-        )
+        super().__init__(_stream(streams, visitor, found, after), headers=EVENTS)
         self._streams, self._by = streams, visitor.by
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -209,7 +204,7 @@ class Saying:
             return
         self.position = delta.position
         if delta.stream not in (self.whole or ()):
-            self.parts.append(_part(delta.event(run), name=DELTA))
+            self.parts.append(event(DELTA, delta.event(run)))
             self.news.set()
 
 
@@ -250,14 +245,14 @@ async def _happening(
         is_lively = now - lively < _LIVELY_S
         streams.refresh(found, look, within_s=_LIVELY_LOOK_S if is_lively else _LOOK_S)
         ended = not look.is_open
-        fresh = [event for event in await _new(streams.page, found.run, look, after) if event.n not in late]
-        late |= {event.n for event in fresh if event.n >= FIRST_LATE}
-        after = max((event.n for event in fresh if event.n < FIRST_LATE), default=after)
+        fresh = [each for each in await _new(streams.page, found.run, look, after) if each.n not in late]
+        late |= {each.n for each in fresh if each.n >= FIRST_LATE}
+        after = max((each.n for each in fresh if each.n < FIRST_LATE), default=after)
         # The words of a model come before the event that it has said them, and all of them before the end.
         if ended:
             await saying.catch_up(streams.page, found.run)
         parts = saying.take()
-        parts += [_part(event.plain(), number=event.n if event.n < FIRST_LATE else None) for event in fresh]
+        parts += [event("", each.plain(), each.n if each.n < FIRST_LATE else None) for each in fresh]
         if look.state and (told := streams.told(found, look, by)) != state:
             state = told
             parts.append(state)
@@ -265,7 +260,7 @@ async def _happening(
             lively = spoke = now
             yield "".join(parts)
         elif ended:
-            yield "event: end\ndata: {}\n\n"
+            yield event("end", {})
             return
         elif now - spoke > HEARTBEAT_S:
             spoke = now
@@ -286,10 +281,3 @@ async def _new(page: PageRoutes, run: str, look: RunSnapshot, after: int) -> lis
     # Without a gap only: the events between are on their way to the store.
     fresh = fresh if fresh and fresh[0].n == last + 1 else []
     return sorted([*kept, *fresh], key=lambda event: event.n)
-
-
-def _part(data: dict[str, Any], *, number: int | None = None, name: str = "") -> str:
-    """Return one event of the stream; JSON has no line breaks of its own."""
-    lines = [f"id: {number}"] if number is not None else []
-    lines += [f"event: {name}"] if name else []
-    return "\n".join([*lines, f"data: {json.dumps(data, ensure_ascii=True)}", "", ""])
