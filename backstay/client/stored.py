@@ -1,8 +1,8 @@
 """Use the store itself, in a program that has the settings of the worker: outputs, secrets, and what is attached.
 
 None of them goes through Temporal: outputs and attachments may be larger than a message, and no history may hold a
-secret. This module and backstay/__main__.py are the two that import what is above backstay, once they have put it on
-the path.
+secret. This module, plugin.py and backstay/__main__.py import what is above backstay, once they have put it on the
+path.
 """
 
 import asyncio
