@@ -110,12 +110,8 @@ class SqliteDatabase:
             # Rows written into a file that was deleted or replaced are forgotten with it.
             if fault := self._place.fault():
                 raise StoreUnavailable(fault)
-            if not writes:
-                return work(connection)
             connection.info.pop(NOTES, None)
-            answer = work(connection)
-            self.before_commit(connection)
-            return answer
+            return work(connection)
 
     async def _turn_of(self, asked: "_WaitingWork") -> None:
         """Wait until work has begun; SQLite alone lets writers poll, and some would wait forever."""
@@ -163,6 +159,8 @@ class SqliteDatabase:
             found: dict[int, Any] = {}
             for at in left:
                 found[at] = works[at](connection)
+                # For each by itself, so that a chain that cannot go on fails nobody but who adds to it.
+                self.before_commit(connection)
             at = -1
             return found
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from backstay.errors import StoreUnavailable
+from backstay.shown import one_line
 from backstay.task.ledger.chain import (
     TAKEN_OVER,
     UNSIGNED,
@@ -105,7 +107,12 @@ class ChainWriter:
         return head
 
     def _rows(self, head: ChainHead, noted: Sequence[LedgerNote]) -> list[dict[str, Any]]:
-        salt, end, at = bytes.fromhex(head.salt), head.hash, time_of(self._clock())
+        salt, end, at = salt_of(head.salt), head.hash, time_of(self._clock())
+        if salt is None:
+            raise StoreUnavailable(
+                f"ledger_heads.salt of run {one_line(head.run, 200)}: changed, so that its ledger cannot go on; "
+                "restore that row from a backup"
+            )
         rows: list[dict[str, Any]] = []
         for n, said in enumerate(noted, head.n + 1):
             body, name = text_of(said.body), stored_words(said.name)

@@ -4,10 +4,12 @@ import asyncio
 import sqlite3
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, insert, update
 
 from backstay.errors import StoreUnavailable
+from store.database.schema import ledger_heads, ledger_rows
 from store.opening import open_store
+from tests.ledger.recorded import event as an_event
 from tests.requirements import promise
 from tests.store.test_transactions import KNOWN
 
@@ -89,3 +91,28 @@ async def test_a_store_that_is_closed_refuses_what_still_waits(tmp_path):
     async with asyncio.timeout(5):
         with pytest.raises(StoreUnavailable):
             await store.write(opening(store, 1))
+
+
+SALT = update(ledger_heads).where(ledger_heads.c.run == "task-1/7").values(salt="no hexadecimal digits")
+NEXT = insert(ledger_rows).values(run="task-1/7", n=2, at="", kind="event", name="x", body="{}", digest="", hash="")
+
+
+@promise("store:grouped")
+@pytest.mark.parametrize("damage", [SALT, NEXT], ids=["its key of digests was changed", "its next row is there"])
+async def test_a_run_whose_ledger_cannot_go_on_fails_no_other_of_its_transaction(tmp_path, damage):
+    runs = [f"task-1/{number}" for number in range(MANY)]
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await asyncio.gather(*(store.events.append(run, [an_event(1)]) for run in runs))
+        await store.write(lambda connection: connection.execute(damage))
+    # Another process, such as a worker after its restart, knows none of the chains.
+    async with open_store(database_url=None, home=tmp_path) as store:
+        begun = begins(store._database)
+        adding = (store.events.append(run, [an_event(2)]) for run in runs)
+        answers = dict(zip(runs, await asyncio.gather(*adding, return_exceptions=True), strict=True))
+        assert len(begun) < MANY / 2
+        assert isinstance(answers.pop("task-1/7"), StoreUnavailable)
+        assert {type(answer).__name__ for answer in answers.values()} == {"WrittenEvents"}
+        for run in runs:
+            known = [found.n for found in await store.events.of_run(run)]
+            (chain,) = [chain async for chain in store.chains.read([run])]
+            assert len(known) == chain.head.n == (1 if run == "task-1/7" else 2)
