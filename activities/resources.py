@@ -15,6 +15,7 @@ from activities.owners import Owners
 from activities.records import Records, RunSecrets
 from activities.telemetry.attributes import note_event
 from backstay.errors import ArgumentsInvalid, BackstayError
+from backstay.logs import log_event
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
@@ -35,7 +36,6 @@ from toolbox.providers.provider import Caller, WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
 OfEffect = TypeVar("OfEffect", CallTool, FollowTask, SettleEffect)
-_timeline = structlog.get_logger("backstay.timeline")
 _log = structlog.get_logger("backstay.toolbox")
 
 
@@ -208,7 +208,7 @@ class Activities:
         if written is None:
             return
         for event in written.events:
-            _timeline.info(event.name, **event.model_dump(exclude={"name"}))
+            log_event(event.name, event.model_dump(exclude={"name"}))
             note_event(event)
         self.resources.secrets.tell(run, written.handles)
 

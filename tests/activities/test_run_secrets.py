@@ -4,8 +4,10 @@ import json
 import logging
 
 import pytest
+import structlog
 
 from activities.records import Records, RunSecrets
+from backstay.logs import log_event
 from backstay.redaction.handles import MARK, handle_for, handles_in
 from backstay.redaction.redactor import Redactor
 from store.opening import open_store
@@ -123,6 +125,44 @@ async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
         assert len(lines) == len(SPELLINGS)
         assert all("[REDACTED:" in line for line in lines)
         assert not [name for name, spell in SPELLINGS.items() if str(spell(SECRET)) in buffer.getvalue()]
+
+
+@promise("secrets:log-lines")
+async def test_the_line_of_an_event_says_what_the_event_says_and_what_is_added_to_it_is_masked(opened):
+    said = {"text": "sent", "data": {"arguments": {"note": "⟦secret:x⟧"}}}
+    event = {"n": 3, "at": "now", "task_id": "t", "user_id": "ana", "session_id": "monday", **said}
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET})
+        with logged(Redactor(()), mask=records.secrets.masked) as log:
+            log_event("action.called", event)
+            with structlog.contextvars.bound_contextvars(bound=f"it is {SECRET}", password="short", level=SECRET):
+                log_event("action.called", event | {"user_id": SECRET})
+    plain, bound = (json.loads(line) for line in log.getvalue().splitlines())
+    ours = {"event": "action.called", "logger": "backstay.timeline", "level": "info"}
+    assert plain == event | ours | {"timestamp": plain["timestamp"]}
+    assert SECRET not in log.getvalue()
+    assert {name: bound[name] for name in said} == said
+    masks = {name: bound[name] for name in ("bound", "password", "user_id", "level")}
+    assert masks == {
+        "bound": "it is [REDACTED:known]", "password": "[REDACTED:password]", "user_id": "[REDACTED:known]",
+        "level": "info",
+    }  # fmt: skip
+
+
+@promise("secrets:log-lines")
+async def test_any_other_line_of_the_same_logger_is_masked_whatever_it_claims_to_be(opened):
+    timeline = structlog.get_logger("backstay.timeline")
+    fields = {"n": 3, "text": f"it is {SECRET}", "data": {"password": "short"}}
+    async with opened() as (_, records, _):
+        await shown(records, {"reset_token": SECRET})
+        with logged(Redactor(()), mask=records.secrets.masked) as log:
+            timeline.info("action.called", **fields, task_id="t")
+            timeline.info("action.called", **fields, _said=fields | {"event": "action.called"})
+            logging.getLogger("backstay.timeline").info("action.called %s", fields)
+            timeline.error("action.called", exc_info=ValueError(SECRET), stack_info=True, **fields)
+    assert len(log.getvalue().splitlines()) == 4
+    assert SECRET not in log.getvalue()
+    assert '"password": "short"' not in log.getvalue()
 
 
 @promise("secrets:carriers")

@@ -8,17 +8,16 @@ from contextlib import suppress
 import jsonschema
 import pytest
 import pytest_asyncio
-import structlog
-from structlog.testing import LogCapture
 from temporalio.client import WorkflowFailureError, WorkflowQueryFailedError, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
-from activities import resources
+from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from store.opening import open_store
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending, replayer
+from tests.logs import logged
 from tests.requirements import promise
 from tests.sizes import spread
 from workflows.context import carrying
@@ -114,32 +113,33 @@ async def stored(running, result):
     return [event.plain() for event in events]
 
 
-def logged(entries, workflow_id):
-    told = [dict(entry) for entry in entries if entry.get("task_id") == workflow_id]
-    return [{"name": entry.pop("event"), **{k: v for k, v in entry.items() if k != "log_level"}} for entry in told]
+def told_in(log, workflow_id):
+    """Return the events of a run from the lines of a worker's log."""
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    told = [line for line in lines if line["logger"] == "backstay.timeline" and line["task_id"] == workflow_id]
+    of_log = {"logger", "level", "timestamp", "event"}
+    return [{"name": line["event"]} | {name: line[name] for name in line if name not in of_log} for line in told]
 
 
 @promise("docs:event-body")
 @pytest.mark.parametrize("kind", spread(list(KINDS), 2))
-async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema(opened, kind, monkeypatch):
-    capture = LogCapture()
-    # A logger that has logged before, in another test, keeps the configuration of that time.
-    monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
-    handle, result = await run(opened, kind)
-    await assert_same_everywhere(opened[0], handle, result["events"], capture)
+async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema(opened, kind):
+    with logged(Redactor(())) as log:
+        handle, result = await run(opened, kind)
+    await assert_same_everywhere(opened[0], handle, result["events"], log)
     assert (len(result["events"]), result["events_total"]) == (min(20, last := result["events"][-1]["n"]), last)
 
 
-async def assert_same_everywhere(running, handle, last, capture):
+async def assert_same_everywhere(running, handle, last, log):
     """Compare the last events, which a Result holds, and all of the store with the log and the schema."""
     events = await stored(running, {"workflow_id": handle.id, "run_id": handle.first_execution_run_id})
     assert events[-len(last) :] == last
-    assert sorted(logged(capture.entries, handle.id), key=lambda event: event["n"]) == events
+    assert sorted(told_in(log, handle.id), key=lambda event: event["n"]) == events
     jsonschema.validate({"events": events}, SCHEMA)
     assert [event["n"] for event in events] == list(range(1, len(events) + 1))
     told = {(event["task_id"], event["user_id"], event["session_id"]) for event in events}
     assert told == {(handle.id, "ana", "s1")}
-    assert SECRET not in json.dumps([events, capture.entries], default=str)
+    assert SECRET not in json.dumps(events) + log.getvalue()
 
 
 @promise("docs:event-body")
@@ -147,26 +147,24 @@ async def assert_same_everywhere(running, handle, last, capture):
 @pytest.mark.parametrize("seed", spread(range(8), 2))
 async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, seed, monkeypatch):
     running, scripts = opened
-    dice, capture = random.Random(seed), LogCapture()
-    monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
+    dice = random.Random(seed)
     # Every second run goes on in new executions.
     monkeypatch.setattr(carrying, "MOST_EVENTS", 25 if seed % 2 else carrying.MOST_EVENTS)
     replies = [Reply(calls=dice.sample(ACTIONS, dice.randint(1, 3))) for _ in range(8)]
     task = scripts.task(
         *replies, FINISH, budget={"max_steps": dice.choice((6, 20)), "on_exhausted": dice.choice(("finalize", "fail"))}
     )
-    handle = await running.start({**task, "user_id": "ana", "session_id": "s1"})
-    ending = asyncio.create_task(ended(handle))
-    last = dice.choice(("nothing", "undo", "cancel", "stop"))
-    while not ending.done():
-        await asyncio.sleep(0.1)
-        with suppress(RPCError, WorkflowUpdateFailedError, WorkflowQueryFailedError):
-            await steer(handle, dice, last)
-    result = None
-    with suppress(WorkflowFailureError):
+    result, last = None, dice.choice(("nothing", "undo", "cancel", "stop"))
+    with logged(Redactor(())) as log, suppress(WorkflowFailureError):
+        handle = await running.start({**task, "user_id": "ana", "session_id": "s1"})
+        ending = asyncio.create_task(ended(handle))
+        while not ending.done():
+            await asyncio.sleep(0.1)
+            with suppress(RPCError, WorkflowUpdateFailedError, WorkflowQueryFailedError):
+                await steer(handle, dice, last)
         result = await ending
     events = (result or await handle.query("result") or await handle.query("timeline"))["events"]
-    await assert_same_everywhere(running, handle, events, capture)
+    await assert_same_everywhere(running, handle, events, log)
     executions = await executions_of(running, handle.id)
     if seed % 2 and len(events) > 20:
         assert len(executions) > 1
@@ -197,18 +195,17 @@ async def steer(handle, dice, last):
 
 
 @promise("docs:events-undo")
-async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened, monkeypatch):
+async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened):
     running, _ = opened
-    capture = LogCapture()
-    monkeypatch.setattr(resources, "_timeline", structlog.wrap_logger(structlog.PrintLogger(), processors=[capture]))
-    handle, result = await run(opened, "program")
-    undoing = await running.client.start_workflow(
-        "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=running.settings.task_queue
-    )
-    undone = await ended(undoing)
+    with logged(Redactor(())) as log:
+        handle, result = await run(opened, "program")
+        undoing = await running.client.start_workflow(
+            "UndoRun", {"workflow_id": handle.id}, id=f"undo-{handle.id}", task_queue=running.settings.task_queue
+        )
+        undone = await ended(undoing)
     assert undone["outcome"] == "rolled_back"
     assert undone["events"][0]["n"] == result["events"][-1]["n"] + 1
-    await assert_same_everywhere(running, handle, undone["events"], capture)
+    await assert_same_everywhere(running, handle, undone["events"], log)
 
 
 @promise("docs:safenet-all")
