@@ -1,11 +1,14 @@
 """Price model calls, always in the activity: price data may change, history may not."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelPrice, TieredPrices
 
 from backstay.budgets.budget import MICRO
 from backstay.budgets.usage import ModelUsage
@@ -27,11 +30,17 @@ class TokenPrice:
 
     def micro(self, usage: ModelUsage) -> int:
         """Return the cost in millionths of a dollar, rounded up."""
-        if self.packaged is not None:
-            return math.ceil(calc_price(_as_priced(usage), self.packaged).total_price * MICRO)
-        return self._at_most(usage)
+        if self.packaged is None:
+            return self.by_token(usage)
+        # A question of noon may be answered, and billed, at the price of the evening.
+        listed = _ListedNow(self.packaged)
+        first, below = _first_tier(listed)
+        if usage.input_new_tokens + usage.input_cached_tokens < below:
+            return first.by_token(usage)
+        return math.ceil(listed.price.calc_price(_as_priced(usage))["total_price"] * MICRO)
 
-    def _at_most(self, usage: ModelUsage) -> int:
+    def by_token(self, usage: ModelUsage) -> int:
+        """Return the same where each token costs this, however many there are."""
         exact = (
             Decimal(str(self.input)) * (usage.input_new_tokens - usage.input_written_tokens)
             + Decimal(str(self.cache_write)) * usage.input_written_tokens
@@ -56,18 +65,63 @@ def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> T
         cached, written = (own.input if given is None else given for given in (own.cached, own.cache_write))
         return TokenPrice(own.input, cached, own.output, written)
     try:
-        # A million tokens of each kind: dear enough that nothing is lost to rounding.
-        fresh = calc_price(PricedUsage(input_tokens=MICRO, output_tokens=0), model).total_price
-        cached = calc_price(
-            PricedUsage(input_tokens=MICRO, cache_read_tokens=MICRO, output_tokens=0), model
-        ).total_price
-        written = calc_price(
-            PricedUsage(input_tokens=MICRO, cache_write_tokens=MICRO, output_tokens=0), model
-        ).total_price
-        output = calc_price(PricedUsage(input_tokens=0, output_tokens=MICRO), model).total_price
+        return replace(_of_many(_ListedNow(model)), packaged=model)
     except LookupError:
         return None
-    return TokenPrice(float(fresh), float(cached), float(output), float(written), packaged=model)
+
+
+class _ListedNow:
+    """Find the packaged price of a model that counts at this moment; two are equal when they are the same listed one.
+
+    So what is computed from it holds until a price with a date begins, an hour of cheaper prices, or another list.
+    """
+
+    __slots__ = ("price",)
+
+    def __init__(self, model: str) -> None:
+        """Raise LookupError for a model that is not listed."""
+        found = get_snapshot().find_provider_model(model, None, None, None)[1]
+        self.price: ModelPrice = found.get_prices(datetime.now(UTC))
+
+    def __hash__(self) -> int:
+        """Return the same for the same listed price, which is kept as long as this is."""
+        return id(self.price)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same listed price."""
+        return isinstance(other, _ListedNow) and other.price is self.price
+
+
+@lru_cache(maxsize=500)
+def _of_many(listed: _ListedNow) -> TokenPrice:
+    """Return the price of a million tokens of each kind, which is that of the dearest tier."""
+    return _of(listed, MICRO)
+
+
+@lru_cache(maxsize=500)
+def _first_tier(listed: _ListedNow) -> tuple[TokenPrice, float]:
+    """Return the price of a million tokens of each kind below a number of tokens of input, and that number."""
+    if listed.price.requests_kcount is not None:
+        return _of_many(listed), 0
+    tiers = [
+        tier.start for price in vars(listed.price).values() if isinstance(price, TieredPrices) for tier in price.tiers
+    ]
+    return _of(listed, 1), min(tiers, default=math.inf)
+
+
+def _of(listed: _ListedNow, tokens: int) -> TokenPrice:
+    """Return what a million tokens of each kind cost where a request has that many."""
+
+    def total(**some: int) -> float:
+        usage = PricedUsage(**({"input_tokens": 0, "output_tokens": 0} | some))
+        return float(listed.price.calc_price(usage)["total_price"] * (MICRO // tokens))
+
+    return TokenPrice(
+        total(input_tokens=tokens),
+        total(input_tokens=tokens, cache_read_tokens=tokens),
+        total(output_tokens=tokens),
+        total(input_tokens=tokens, cache_write_tokens=tokens),
+    )
 
 
 def _as_priced(usage: ModelUsage) -> PricedUsage:

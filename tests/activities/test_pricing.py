@@ -1,7 +1,25 @@
 """What a call costs, and what it can cost at most."""
 
-import pytest
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from types import SimpleNamespace
 
+import pytest
+from genai_prices import Usage, calc_price
+from genai_prices.data_snapshot import DataSnapshot, get_snapshot, set_custom_snapshot
+from genai_prices.types import (
+    ClauseEquals,
+    ConditionalPrice,
+    ModelInfo,
+    ModelPrice,
+    Provider,
+    StartDateConstraint,
+    TieredPrices,
+)
+
+from activities.endpoints import pricing
 from activities.endpoints.pricing import price_of
 from activities.model.completion import usage_in
 from backstay.budgets.usage import ModelUsage
@@ -57,3 +75,79 @@ def test_no_more_is_kept_for_later_than_was_new():
 
     assert reported
     assert (usage.input_cached_tokens, usage.input_new_tokens, usage.input_written_tokens) == (60, 40, 40)
+
+
+def is_tiered(model):
+    prices = model.prices if isinstance(model.prices, list) else [SimpleNamespace(prices=model.prices)]
+    return any(isinstance(price, TieredPrices) for each in prices for price in vars(each.prices).values())
+
+
+@promise("budget:packaged-prices")
+def test_a_packaged_price_bills_what_the_list_says_below_and_above_its_tiers():
+    listed = [model for provider in get_snapshot().providers for model in provider.models]
+    listed = [*[model for model in listed if is_tiered(model)][::8], *listed[::100]]
+    dice, compared = random.Random(1), 0
+    for name in sorted({model.id for model in listed}):
+        price = price_of(settings(), name)
+        for most in (0, 1000, 200_000, 200_001, 400_000) if price else ():
+            new, cached, output = dice.randint(0, most), dice.randint(0, most), dice.randint(0, 50_000)
+            written = dice.randint(0, new)
+            usage = ModelUsage(
+                input_new_tokens=new, input_cached_tokens=cached, input_written_tokens=written, output_tokens=output
+            )
+            said = Usage(
+                input_tokens=new + cached, cache_read_tokens=cached, cache_write_tokens=written, output_tokens=output
+            )
+            assert price.micro(usage) == math.ceil(calc_price(said, name).total_price * 1_000_000), (name, usage)
+            compared += 1
+    assert compared > 50
+
+
+@pytest.fixture
+def listing():
+    """Return what puts a list of prices of the model `m`, by the day from which each holds, in the place of others."""
+
+    def put(**prices):
+        listed = [
+            ConditionalPrice(
+                constraint=StartDateConstraint(dt.date(int(year.removeprefix("y")), 1, 1)),
+                prices=ModelPrice(input_mtok=Decimal(price), output_mtok=Decimal(price)),
+            )
+            for year, price in prices.items()
+        ]
+        match = ClauseEquals("m")
+        model = ModelInfo(id="m", match=match, prices=listed)
+        provider = Provider(id="p", name="p", api_pattern="p", model_match=match, models=[model])
+        set_custom_snapshot(DataSnapshot(providers=[provider], from_auto_update=False))
+
+    yield put
+    set_custom_snapshot(None)
+
+
+@promise("budget:packaged-prices")
+def test_a_price_is_computed_once_until_its_day_the_list_or_the_settings_change(listing, monkeypatch):
+    computed, compute = [], ModelPrice.calc_price
+    monkeypatch.setattr(ModelPrice, "calc_price", lambda *asked: computed.append(asked) or compute(*asked))
+    usage = ModelUsage(input_new_tokens=1000, output_tokens=1000)
+
+    def billed(own=None):
+        price = price_of(settings(), "m", own)
+        return None if price is None else (price.input, price.micro(usage))
+
+    listing(y2020="2", y2999="3")
+    asked_for = price_of(settings(), "m")
+    assert billed() == (2, 4000)
+    computed.clear()
+    assert {billed() for _ in range(50)} == {(2, 4000)}
+    assert computed == []
+    assert billed(Price(input=5, output=5)) == (5, 10_000)
+    later = dt.datetime(3000, 1, 1, tzinfo=dt.UTC)
+    with monkeypatch.context() as moved:
+        moved.setattr(pricing, "datetime", SimpleNamespace(now=lambda _: later))
+        assert billed() == (3, 6000)
+        # It is billed by the price of when it is answered.
+        assert asked_for.micro(usage) == 6000
+    assert billed() == (2, 4000)
+    listing(y2020="7")
+    assert billed() == (7, 14_000)
+    assert price_of(settings(), "another") is None
