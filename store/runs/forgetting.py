@@ -15,11 +15,11 @@ from backstay.shown import one_line
 from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import events, ledger_rows, runs
+from store.database.schema import effects, events, ledger_rows, runs
 from store.database.transactions import reading, writing
 from store.ledger.noting import note
 from store.memory.items import clean_index, drop_items
-from store.runs.naming import conversation, named, of_result
+from store.runs.naming import conversation, of_answer, of_lists, of_result, ref_of_event
 from store.runs.pruning import Pruning
 from store.runs.runs import Runs
 
@@ -72,14 +72,18 @@ class Forgetting:
             raise RunNotFound(f"{item.id}: it was forgotten already")
         clean_index(connection)
         result = _without_event(row.result or {}, item)
+        # An erased payload is named no more, so that nobody misses it.
+        result |= {"events_ref": None, "effects_ref": None}
         values: dict[str, Any] = {"context": None, "result": result}
         match item.kind:
             case "run_metadata":
                 values |= {"text": "", "metadata": None}
             case "final_answer":
-                values |= {"result": {**result, "final_summary": FORGOTTEN, "raw_outputs": {}, "output": None}}
+                nothing = {"raw_outputs": {}, "output": None, "output_ref": None}
+                values |= {"result": {**result, "final_summary": FORGOTTEN, **nothing}}
             case "tool_call" | "tool_output":
-                pass
+                named = (effects.c.run == item.run, effects.c.result_ref == item.ref)
+                connection.execute(update(effects).where(*named).values(result_ref=None))
         _forget_events(connection, item)
         connection.execute(update(runs).where(runs.c.run == item.run).values(**values))
         _note(connection, item.run, item.owner, by, kind=item.kind, n=item.n)
@@ -99,9 +103,7 @@ class Forgetting:
         if row is None:
             raise RunNotFound(f"{one_line(workflow_id, 100)}: this store knows no such run")
         result = row.result or {}
-        refs = [*named(result, "events_ref", "effects_ref"), item.ref]
-        if item.kind == "final_answer":
-            refs += [*named(result, "output_ref"), *named(result.get("raw_outputs") or {}, "ref")]
+        refs = [*of_lists(result), item.ref, *(of_answer(result) if item.kind == "final_answer" else ())]
         pieces, ends = await conversation(blobs, row.context)
         names = [*pieces]
         for ref in filter(None, (*refs, *ends)):
@@ -129,15 +131,22 @@ def _forget_events(connection: Connection, item: MemoryItem) -> None:
     """Have the timeline say no more of an item than that it was forgotten."""
     found = connection.execute(select(events.c.n, events.c.body).where(events.c.run == item.run)).all()
     for n, body in found:
-        if _tells_of(body, item):
+        if (left := _without(body, item)) != body:
             where = (events.c.run == item.run, events.c.n == n)
-            connection.execute(update(events).where(*where).values(body=_forgotten(body)))
+            connection.execute(update(events).where(*where).values(body=left))
 
 
 def _without_event(result: Mapping[str, Any], item: MemoryItem) -> dict[str, Any]:
     """Return a result, which holds the last events of its run, with what they say of an item left out."""
-    told = [_forgotten(body) if _tells_of(body, item) else body for body in result.get("events") or ()]
-    return {**result, "events": told}
+    return {**result, "events": [_without(body, item) for body in result.get("events") or ()]}
+
+
+def _without(body: Mapping[str, Any], item: MemoryItem) -> dict[str, Any]:
+    """Return what an event says beside an item; another one may name the same answer, as of a read made twice."""
+    left = _forgotten(body) if _tells_of(body, item) else dict(body)
+    if item.ref and ref_of_event(left) == item.ref:
+        left |= {"data": {name: value for name, value in left["data"].items() if name != "summary_ref"}}
+    return left
 
 
 def _tells_of(body: Mapping[str, Any], item: MemoryItem) -> bool:

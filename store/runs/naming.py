@@ -1,5 +1,9 @@
-"""Find the payloads that a run names: those of its row, and those that its payloads name in turn."""
+"""Find the payloads that a run names: those of its row and its events, and those that its payloads name in turn.
 
+All that list the payloads of a run ask here, so that none of them misses what another one finds.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from backstay.errors import BackstayError, StoreUnavailable
@@ -7,6 +11,26 @@ from store.blobs.blobs import Blobs
 from store.blobs.rows import SEALED
 
 _MOST_PIECES = 10_000
+
+
+def of_lists(result: Mapping[str, Any]) -> list[str]:
+    """Return the refs of the stored results that hold all events and effects of a Result."""
+    return named(result, "events_ref", "effects_ref")
+
+
+def of_answer(result: Mapping[str, Any]) -> list[str]:
+    """Return the refs of the stored results that hold what was too large for a Result."""
+    match result.get("raw_outputs"):
+        # A model may report outputs with a ref of its own.
+        case {"ref": str(), "note": str()} as apart if len(apart) == 2:
+            return [*named(result, "output_ref"), *named(apart, "ref")]
+        case _:
+            return named(result, "output_ref")
+
+
+def ref_of_event(body: Mapping[str, Any]) -> str:
+    """Return the ref of the stored result that an event tells of; "" where it tells of none."""
+    return next(iter(named(body.get("data") or {}, "summary_ref")), "")
 
 
 async def conversation(blobs: Blobs, context: str | None) -> tuple[list[str], list[str]]:
@@ -45,6 +69,6 @@ async def stored(blobs: Blobs, ref: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def named(record: dict[str, Any], *names: str) -> list[str]:
+def named(record: Mapping[str, Any], *names: str) -> list[str]:
     """Return the refs under these names in a record."""
     return [ref for name in names if isinstance(ref := record.get(name), str) and ref]

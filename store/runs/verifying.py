@@ -15,9 +15,9 @@ from store.blobs.blobs import Blobs, BlobStore
 from store.blobs.lying import FolderLocation, PayloadLocation, RowLocation
 from store.blobs.rows import SEALED
 from store.blobs.shown import Missing
-from store.database.schema import effects, runs
+from store.database.schema import effects, events, runs
 from store.database.transactions import reading
-from store.runs.naming import conversation, named, of_result
+from store.runs.naming import conversation, of_answer, of_lists, of_result, ref_of_event
 
 _NOTHING = frozenset[str]()
 
@@ -91,7 +91,7 @@ class Verifying:
         try:
             pieces, ends = await conversation(blobs, naming.context)
             names = [*naming.others, *pieces, *ends]
-            for ref in naming.results:
+            for ref in dict.fromkeys((*naming.results, *await self._told(naming.run))):
                 names += await of_result(blobs, ref)
         except StoreUnavailable:
             if not damaged:
@@ -116,10 +116,15 @@ class Verifying:
         found: list[_Naming] = []
         for run, context, result in rows:
             results, others = of_effects.get(run, ([], []))
-            found.append(
-                _Naming(run, context, (*results,), (*others, *named(result or {}, "events_ref", "effects_ref")))
-            )
+            told = result or {}
+            found.append(_Naming(run, context, (*results, *of_lists(told), *of_answer(told)), (*others,)))
         return found
+
+    @reading
+    def _told(self, connection: Connection, run: str) -> list[str]:
+        """Return the refs of what the calls of a run have answered, those that only read included."""
+        bodies = connection.execute(select(events.c.body).where(events.c.run == run)).scalars()
+        return [ref for body in bodies if (ref := ref_of_event(body))]
 
     @reading
     def _is_pruned(self, connection: Connection, run: str) -> bool:
