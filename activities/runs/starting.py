@@ -101,7 +101,7 @@ class Starting(Activities):
         fixed = {"max_llm_cost_usd": budget.max_llm_cost_usd}
         # A profile must not raise what was reserved.
         more |= {"by": standing.by, "budget": {**standing.task.get("budget", {}), **fixed}}
-        more |= {"user_id": standing.task.get("user_id") or standing.by}
+        more |= {"user_id": standing.user_id}
         more |= {"metadata": {**standing.task.get("metadata", {}), standing.kind: standing.name}}
         task = standing.admitted(more)
         return task.model_dump(mode="json", by_alias=True, exclude_unset=True)

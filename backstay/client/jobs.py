@@ -8,12 +8,13 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client
+from temporalio.common import Priority
 
 from backstay.client.backstay import Backstay
 from backstay.client.failures import translated_errors
 from backstay.errors import RunNotFound, ToolBusy
 from backstay.task.lane import ADD, DROP, METADATA, WORKFLOW, LaneJob, lane_id
-from backstay.task.task import Task
+from backstay.task.task import Task, fairness_key
 
 _WITHIN = timedelta(seconds=10)
 _SURE_S = 0.5
@@ -37,6 +38,8 @@ async def add_to_lane(backstay: Backstay, plugin: str, workflow_id: str, task: T
             start_signal=ADD,
             start_signal_args=[job.model_dump(mode="json")],
             static_summary=f"jobs of {plugin or 'all plugins'}",
+            # It is nobody's own; each job in it has the key of its user.
+            priority=Priority(fairness_key=fairness_key(name)),
             rpc_timeout=_WITHIN,
         )
 

@@ -15,7 +15,7 @@ from temporalio.client import (
     SchedulePolicy,
     ScheduleSpec,
 )
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -24,6 +24,7 @@ from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.standing import StandingTask, Times, start_id
+from backstay.task.task import LAST, fairness_key
 
 START_RUN = "StartRun"
 """The workflow that starts one run of a schedule or a trigger."""
@@ -63,6 +64,8 @@ class Schedules:
             id=start_id(self._queue, standing.kind, standing.name),
             task_queue=self._queue,
             static_summary=f"start {standing.name}: {standing.line}"[:200],
+            # The run that it starts has the same.
+            priority=Priority(priority_key=LAST, fairness_key=fairness_key(standing.user_id)),
         )
         policy = SchedulePolicy(
             overlap=ScheduleOverlapPolicy[times.overlap.upper()], catchup_window=timedelta(seconds=times.catch_up)
@@ -134,6 +137,8 @@ class Schedules:
                     id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                     static_summary=f"start {standing.name}: {standing.line}"[:200],
+                    # Not the last: whoever sent the event may wait for what comes of it.
+                    priority=Priority(fairness_key=fairness_key(standing.user_id)),
                     rpc_timeout=_WITHIN,
                 )
             except WorkflowAlreadyStartedError:

@@ -137,6 +137,11 @@ class StandingTask(PublicInput):
         return Task.admit({**self.task, **more})
 
     @property
+    def user_id(self) -> str:
+        """Return whose runs it starts."""
+        return str(self.task.get("user_id") or self.by)
+
+    @property
     def reserved_micro(self) -> int:
         """Return what one run reserves of the day's budget, in millionths of a US dollar."""
         most = self.admitted({"text": self.definition or self.name} if self.definition else {}).budget.max_llm_cost_usd

@@ -25,6 +25,12 @@ _FAIRNESS_KEY = 64
 """The server refuses longer keys; bytes."""
 
 
+def fairness_key(name: str) -> str:
+    """Return the key under which the server gives turns to what is done for a name, such as that of a user."""
+    data = name.encode("utf-8", "surrogatepass")
+    return name if len(data) <= _FAIRNESS_KEY else hashlib.sha256(data).hexdigest()
+
+
 def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
     """Return the refusal of a task that is too long for the server to carry, or no JSON; None for any other.
 
@@ -132,8 +138,7 @@ class Task(PublicInput):
     @property
     def fairness_key(self) -> str:
         """Return the key under which the runs of its user take turns with those of others."""
-        data = self.user_id.encode("utf-8", "surrogatepass")
-        return self.user_id if len(data) <= _FAIRNESS_KEY else hashlib.sha256(data).hexdigest()
+        return fairness_key(self.user_id)
 
 
 def _check_plan(task: Task) -> None:

@@ -7,7 +7,8 @@ from temporalio import workflow
 from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TerminatedError
 
-from backstay.task.task import Task
+from backstay.shown import NOBODY
+from backstay.task.task import fairness_key
 
 CANCELLED = "cancelled"
 
@@ -27,7 +28,8 @@ async def start_run(
         parent_close_policy=close,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         static_summary=line or None,
-        priority=Priority(fairness_key=Task.admit(task).fairness_key),
+        # Its priority is that of this workflow.
+        priority=Priority(fairness_key=fairness_key(str(task.get("user_id") or NOBODY))),
     )
 
 

@@ -1,4 +1,4 @@
 """Carry out the jobs of plugins in order.
 
-May import: backstay.
+May import: backstay, workflows.dispatch.
 """

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from backstay.canonical import canonical
 from backstay.task.lane import ADD, ASIDE, DROP, WORKFLOW, LaneJob
+from workflows.dispatch.children import start_run
 
 IDLE = timedelta(minutes=1)
 """How long a lane without jobs stays open; the next job opens it again."""
@@ -78,14 +78,7 @@ class JobLane:
         self.begun = job.workflow_id
         self.aside.clear()
         try:
-            run = await workflow.start_child_workflow(
-                "RunTask",
-                job.task,
-                id=job.workflow_id,
-                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                static_summary=job.summary or None,
-            )
+            run = await start_run(job.workflow_id, job.task, job.summary, workflow.ParentClosePolicy.ABANDON)
         except WorkflowAlreadyStartedError:
             return  # an earlier lane has begun it, or another client; whoever asked for it follows that run
         run.add_done_callback(_look_at)
