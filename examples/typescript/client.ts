@@ -1,4 +1,5 @@
-// Start a run from TypeScript by the names of its workflow, query and update, decide what it asks, print its result.
+// Start a run from TypeScript by the names of its workflow, query and update, decide what it asks, print its result,
+// and what it did, from the first event to the last.
 //
 // npm start -- "TEXT" YOUR@ADDRESS          knows Temporal by TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and profiles
 
@@ -31,6 +32,17 @@ interface Result {
   outcome: string;
   success: boolean;
   final_summary: string;
+  events: Event[]; // the last 20
+  events_total: number;
+  events_ref: string | null; // of all of them, for ReadRun
+}
+interface Event {
+  n: number;
+  text: string;
+}
+interface Page {
+  value: Event[];
+  next: number | null;
 }
 
 // A long run continues as a new execution now and then; what is sent just then is sent again.
@@ -46,6 +58,20 @@ async function again<T>(send: () => Promise<T>): Promise<T> {
   }
 }
 
+// A Result holds the last events and effects only; what it refers to is read page by page, also after the run's end.
+async function* stored(workflow_id: string, ref: string): AsyncGenerator<Event> {
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page: Page = await client.workflow.execute("ReadRun", {
+      args: [{ workflow_id, ref, offset }],
+      workflowId: `read-${randomUUID()}`,
+      taskQueue,
+      priority: { priorityKey: 2 },
+    });
+    yield* page.value;
+    offset = page.next;
+  }
+}
+
 const [text, by] = process.argv.slice(2);
 if (text === undefined || by === undefined) {
   console.error('usage: npm start -- "TEXT" YOUR@ADDRESS');
@@ -54,13 +80,14 @@ if (text === undefined || by === undefined) {
 const config = loadClientConnectConfig();
 const connection = await Connection.connect(config.connectionOptions);
 const client = new Client({ connection, namespace: config.namespace });
+const taskQueue = process.env.BACKSTAY_TASK_QUEUE ?? "backstay";
 const terminal = createInterface({ input: process.stdin });
 const answers = terminal[Symbol.asyncIterator]();
 
 const run = await client.workflow.start("RunTask", {
   args: [{ text }],
   workflowId: `task-${randomUUID()}`,
-  taskQueue: process.env.BACKSTAY_TASK_QUEUE ?? "backstay",
+  taskQueue,
 });
 console.error(`run ${run.workflowId}`);
 
@@ -100,7 +127,9 @@ while (open) {
   await sleep(300);
 }
 try {
-  const { outcome, success, final_summary } = await ended;
+  const { outcome, success, final_summary, events, events_total, events_ref } = await ended;
+  const all = events_ref !== null && events_total > events.length ? stored(run.workflowId, events_ref) : events;
+  for await (const event of all) console.error(`${event.n} ${event.text}`);
   console.log(JSON.stringify({ outcome, final_summary }));
   process.exitCode = success ? 0 : 1;
 } catch (error) {

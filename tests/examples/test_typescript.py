@@ -8,6 +8,7 @@ import shutil
 import pytest
 import pytest_asyncio
 
+from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.conformance.scenarios import NODE
 from tests.docs.blocks import HOUSE
@@ -85,6 +86,18 @@ async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, o
     assert (code, "approve? [y/n]" in complained) == (0, False), complained
     assert f"how to answer: backstay show {complained.split()[1]} r1" in complained
     assert engine.mailbox.requests("send_email") == 0
+
+
+@promise("clients:typescript-rest")
+async def test_it_reads_all_that_a_run_did_where_the_result_holds_only_the_end_of_it(program, open_engine):
+    reads = Reply(calls=[("mail__list_customers", {"limit": n}) for n in range(1, 26)])
+    async with open_engine([reads, Reply(calls=[("finish", {"summary": "done"})])]) as engine:
+        code, said, complained = await ran(program, engine, TEXT, "ana@example.com")
+        assert (code, json.loads(said)["final_summary"]) == (0, "done"), complained
+        workflow, *told = complained.splitlines()
+        run = Backstay(engine.client, task_queue=engine.settings.task_queue).run(workflow.split()[1])
+        assert told == [f"{event.n} {event.text}" async for event in run.events()]
+        assert len(told) > len((await run.result()).events) == 20
 
 
 @promise("clients:doors-typescript")
