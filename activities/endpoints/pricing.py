@@ -112,15 +112,17 @@ def _first_tier(listed: _ListedNow) -> tuple[TokenPrice, float]:
 def _of(listed: _ListedNow, tokens: int) -> TokenPrice:
     """Return what a million tokens of each kind cost where a request has that many."""
 
-    def total(**some: int) -> float:
-        usage = PricedUsage(**({"input_tokens": 0, "output_tokens": 0} | some))
-        return float(listed.price.calc_price(usage)["total_price"] * (MICRO // tokens))
+    def total(**more: int) -> Decimal:
+        usage = PricedUsage(**({"input_tokens": tokens, "output_tokens": 0} | more))
+        return listed.price.calc_price(usage)["total_price"] * (MICRO // tokens)
 
+    given = total()
     return TokenPrice(
-        total(input_tokens=tokens),
-        total(input_tokens=tokens, cache_read_tokens=tokens),
-        total(output_tokens=tokens),
-        total(input_tokens=tokens, cache_write_tokens=tokens),
+        float(given),
+        float(total(cache_read_tokens=tokens)),
+        # The tier of the output, too, is that of the input.
+        float(total(output_tokens=tokens) - given),
+        float(total(cache_write_tokens=tokens)),
     )
 
 

@@ -66,6 +66,19 @@ def test_no_use_of_so_many_tokens_costs_more_than_the_worst_case(price):
             assert found.micro(usage.model_copy(update={"output_tokens": 50})) <= found.worst(1000, 50)
 
 
+@promise("budget:cache-writes")
+def test_no_long_request_to_any_packaged_model_costs_more_than_the_worst_case():
+    tokens = 500_000
+    usage = ModelUsage(calls=1, input_new_tokens=tokens, output_tokens=tokens)
+    names = {model.id for provider in get_snapshot().providers for model in provider.models}
+    priced = {name: found for name in sorted(names) if (found := price_of(settings(), name)) is not None}
+    dearer = [name for name, found in priced.items() if found.micro(usage) > found.worst(tokens, tokens)]
+
+    # The price of output goes up with the input in many lists.
+    assert len(priced) > 300
+    assert dearer == []
+
+
 @promise("models:budget-usage")
 def test_no_more_is_kept_for_later_than_was_new():
     details = {"cached_tokens": 60, "cache_write_tokens": 90}
