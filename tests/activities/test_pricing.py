@@ -79,7 +79,7 @@ def test_no_long_request_to_any_packaged_model_costs_more_than_the_worst_case():
     dearer = [name for name, found in priced.items() if found.micro(usage) > found.worst(tokens, tokens)]
 
     # The price of output goes up with the input in many lists.
-    assert len(priced) > 50
+    assert len(priced) > 20
     assert dearer == []
 
 
