@@ -26,8 +26,8 @@ _KEYS = {
     "modify": ("e", "[e]dit"),
     "answer": ("a", "[a]nswer"),
     "happened": ("h", "it [h]appened"),
-    "did_not_happen": ("n", "it did [n]ot happen"),
-    "retry": ("y", "tr[y] again"),
+    "did_not_happen": ("o", "it did n[o]t happen"),
+    "retry": ("t", "[t]ry again"),
     "reject": ("r", "[r]eject"),
     "reject_stop": ("s", "reject and [s]top the run"),
     "choose": ("c", "[c]hoose for each call"),
@@ -43,15 +43,19 @@ _MAIN = ("approve", "answer", "happened", "did_not_happen", "retry", "modify", "
 """What is offered first; the rest is behind a letter of its own."""
 _FEW_MORE = 1
 _MORE = ("m", "[m]ore choices")
+_YES_OR_NO = frozenset({"y", "yes", "ok", "n", "no"})
+"""What nobody is taken at their word for who is asked "did it happen, or is it to be sent again?"."""
 _WORDS = {
+    "y": "approve",
     "yes": "approve",
     "ok": "approve",
+    "n": "reject",
     "no": "reject",
     "change": "modify",
     "edit": "modify",
     "stop": "reject_stop",
 }
-"""Other words for choices than their own."""
+"""Other words for choices than their own, and than those of the menu."""
 _OTHERS = {"detach": "d", "quit": "d", "exit": "d", "help": "?", "more": "m", "whole": "w", "other": "o"}
 _LETS_GO = frozenset({"run", "session", "always"})
 _WHOLE = ("w", "see the [w]hole of it before you approve")
@@ -192,7 +196,9 @@ class Prompt:
                 self._note(f"more: {', '.join(self._more(request))}", "")
                 return None
             case _:
-                self._note("type one of the letters in brackets, or its word; ? shows the request again", "yellow")
+                unclear = "yes and no decide nothing here: " if key in _YES_OR_NO else ""
+                letters = "type one of the letters in brackets, or its word; ? shows the request again"
+                self._note(f"{unclear}{letters}", "yellow")
                 return None
 
     async def _say(self, request: ApprovalRequest, choice: str, **entered: Any) -> dict[str, Any]:
@@ -315,18 +321,25 @@ def _choices(request: ApprovalRequest) -> list[str]:
 def _key(request: ApprovalRequest, typed: str) -> str:
     """Return the letter of what was typed, which may be the word of a choice."""
     choices = _choices(request)
-    word = _WORDS.get(typed, typed)
-    if typed == "y" and "retry" not in choices:
-        word = "approve"
-    if typed == "n" and "did_not_happen" not in choices:
-        word = "reject"
+    if request.kind is RequestKind.OUTCOME and typed in _YES_OR_NO:
+        return typed
+    word = _WORDS.get(typed, typed.replace(" ", "_"))
     if word == "approve" and "approve" not in choices and "answer" in choices:
         word = "answer"
     if word in choices:
         return _KEYS[word][0]
+    titles = {_plain(_KEYS[choice][1]): _KEYS[choice][0] for choice in choices}
+    if typed in titles:
+        return titles[typed]
     if typed in request.may_remember:
         return _REMEMBERED[typed][0]
-    return _OTHERS.get(typed, typed)
+    other = _OTHERS.get(typed, typed)
+    return "" if typed == "other" and not _chooses(request) else other
+
+
+def _plain(words: str) -> str:
+    """Return the words of a menu without the brackets around their letters."""
+    return words.replace("[", "").replace("]", "")
 
 
 def _chooses(request: ApprovalRequest) -> bool:
