@@ -40,7 +40,7 @@ async def decided(
         shown=shown,
         once=once,
         hidden=hidden,
-        instead="open the request again",
+        instead="open the request again, or look at it at a terminal with backstay attach",
         services=page.settings.may_act_for,
     )
     if answer.get("state") == "recorded":

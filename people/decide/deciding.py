@@ -20,6 +20,8 @@ from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm, decision_of
 from people.requests.key import RequestKey
 
+_INSTEAD = "open it on the page, or at a terminal with backstay attach"
+
 
 async def decide(
     run: Run,
@@ -29,7 +31,7 @@ async def decide(
     by: str,
     shown: ShownRequest,
     hidden: str = "",
-    instead: str = "open it on the page",
+    instead: str = _INSTEAD,
     once: Sequence[Any] = (),
     by_name: bool = False,
     services: Collection[str] = (),
@@ -57,8 +59,7 @@ async def decide(
         approval = approval.model_copy(update={"event_id": event_id})
     if hidden and most_permissive(approval) is Verdict.APPROVE:
         raise DecisionRefused(
-            f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; {instead}, or at a "
-            "terminal with backstay attach"
+            f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; {instead}"
         )
     return await run.decide(await _proven(run, approval, bound))
 

@@ -232,9 +232,9 @@ async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(
             assert wanted < 2
             terminal.type("o")
         terminal.type("c")
-        await terminal.shows("[0] mail.send_email: [a]pprove or [r]eject?")
+        await terminal.shows("[0] mail.send_email: [a]pprove, [r]eject")
         terminal.type("a")
-        await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
+        await terminal.shows("[1] mail.send_email: [a]pprove, [r]eject")
         terminal.type("r")
         await terminal.shows("decided: approved")
         code, _ = await terminal.ended()

@@ -117,7 +117,7 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
     async with person("run", text, EDITOR=str(editor)) as terminal:
         await terminal.shows("[d]etach?")
         terminal.type("e")
-        await terminal.shows("which call? number:")
+        await terminal.shows("which calls? numbers")
         terminal.type("1")
         await terminal.shows("decided: changed")
         await terminal.shows("[d]etach?")
@@ -187,9 +187,9 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
     async with person("run", text) as terminal:
         await terminal.shows("[c]hoose for each call")
         terminal.type("c")
-        await terminal.shows("[0] mail.send_email: [a]pprove or [r]eject?")
+        await terminal.shows("[0] mail.send_email: [a]pprove, [r]eject")
         terminal.type("r")
-        await terminal.shows("[1] mail.send_email: [a]pprove or [r]eject?")
+        await terminal.shows("[1] mail.send_email: [a]pprove, [r]eject")
         terminal.type("a")
         await terminal.shows("decided: approved")
         await terminal.ended()
@@ -321,7 +321,7 @@ async def test_keys_that_were_typed_before_a_question_stood_there_do_not_decide_
 async def test_the_end_of_the_input_decides_nothing_at_any_question(person, scripts, opened, key):
     domain = f"@end-{key}.example"
     text = scripts.task(mails(f"one{domain}", f"two{domain}"))["text"]
-    asks = {"r": "why?", "s": "why?", "e": "which call? number:", "c": "[a]pprove or [r]eject?"}
+    asks = {"r": "why?", "s": "why?", "e": "which calls? numbers", "c": "approve all the [rest]"}
 
     async with person("run", text, "--id", f"end-{key}") as terminal:
         await terminal.shows("[d]etach?")

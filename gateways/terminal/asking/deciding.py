@@ -1,5 +1,6 @@
 """Have requests decided by the room that knows how: entries at the terminal are read there."""
 
+from collections.abc import Collection
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest
@@ -15,17 +16,21 @@ def form_of(request: ApprovalRequest | None) -> Any:
     return DecisionForm.of(request)
 
 
-async def decided(run: Run, request: ApprovalRequest, by: str, choice: str, **entered: Any) -> dict[str, Any]:
+async def decided(
+    run: Run, request: ApprovalRequest, by: str, choice: str, *, shown_whole: Collection[str] = (), **entered: Any
+) -> dict[str, Any]:
     """Decide a request with what a person entered who was shown it; raises DecisionRefused or NotVerified.
 
-    `entered` are fields of `FormEntry`, which says what each of them is.
+    `shown_whole`: the digests of the requests that they were shown whole. `entered` are fields of `FormEntry`, which
+    says what each of them is.
     """
     from people.decide.deciding import decide
-    from people.decide.looking import KnownRequest
+    from people.decide.looking import KnownRequest, not_shown
     from people.requests.entered import FormEntry
 
-    known = KnownRequest(run.id, request.id, None, request)
-    return await decide(run, known, FormEntry(choice, **entered), by=by, shown=ShownRequest())
+    known, said = KnownRequest(run.id, request.id, None, request), FormEntry(choice, **entered)
+    hidden = not_shown(request, shown_whole)
+    return await decide(run, known, said, by=by, shown=ShownRequest(), hidden=hidden, instead="press w to see it")
 
 
 async def decided_by_name(

@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.view import call_view
+from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.whole import unseen, with_all
 from backstay.client import Run
-from backstay.errors import BackstayError, Unreachable
+from backstay.errors import BackstayError, DecisionRefused, Unreachable
 from backstay.policies.accepted import HOLDS, AcceptedLine
 from backstay.policies.learning.alike import Alike
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from gateways.terminal.asking.deciding import decided, form_of, json_or_text
-from gateways.terminal.asking.editing import Detached, edited
+from gateways.terminal.asking.editing import Detached, edited, edits_of
 from gateways.terminal.asking.form import fill_in
+from gateways.terminal.asking.turns import CallsInTurn
 from gateways.terminal.policy import accept_here
-from gateways.terminal.render import call_lines, remembered_lines, request_lines
+from gateways.terminal.render import remembered_lines, request_lines
 from gateways.terminal.terminal import Terminal
 
 _KEYS = {
@@ -182,9 +182,8 @@ class Prompt:
             case "reject" | "reject_stop":
                 return await self._say(request, choice, comment=await self._why())
             case "modify":
-                return await self._say(
-                    request, choice, edits=(await edited(self.terminal, self.run, request, self.editor),)
-                )
+                edits = await edited(self.terminal, self.run, request, self.editor)
+                return await self._say(request, choice, edits=edits)
             case "answer":
                 return await self._answer(request)
             case "choose":
@@ -203,7 +202,7 @@ class Prompt:
 
     async def _say(self, request: ApprovalRequest, choice: str, **entered: Any) -> dict[str, Any]:
         """Have a request decided as it was shown; nothing of a change is sent that the person has not seen."""
-        return await decided(self.run, request, self.by, choice, **entered)
+        return await decided(self.run, request, self.by, choice, shown_whole=self._whole, **entered)
 
     async def _why(self) -> str:
         comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)")
@@ -251,17 +250,23 @@ class Prompt:
                 self.terminal.say(text, style)
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
-        own, left_out = form_of(request).own_calls(self.by), list[int]()
-        for call in own:
-            self.terminal.show(call_lines(call_view(call)))
-            typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
-            if typed not in {"a", "r"}:
-                self._note("nothing was decided", "yellow")
-                return None
-            left_out += [call.index] if typed == "r" else []
-        if len(left_out) == len(own):
-            return await self._say(request, "reject", comment=await self._why())
-        return await self._say(request, "approve", left_out=left_out)
+        """Ask about each call, and send what was said of all of them in one decision."""
+        form = form_of(request)
+        # A changed plan is proposed anew as a whole, so nothing can be said of its other steps beside a change.
+        changes = "modify" in form.choices and request.proposal is None
+        turns = CallsInTurn(self.terminal, form.own_calls(self.by), partial(self._edited, request) if changes else None)
+        while await turns.asked():
+            try:
+                return await self._say(request, **await turns.entry(self._why))
+            except DecisionRefused as error:
+                if not await self._waits(request.id):
+                    raise
+                turns.notes = [(f"not accepted: {error}", "red")]
+        self._note("nothing was decided", "yellow")
+        return None
+
+    async def _edited(self, request: ApprovalRequest, call: RequestedCall) -> tuple[Any, ...]:
+        return await edits_of(self.terminal, self.run, request.id, [call], self.editor)
 
     async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
         if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
@@ -304,12 +309,15 @@ class Prompt:
         while True:
             await asyncio.sleep(_WATCH_S)
             try:
-                if all(request.id != request_id for request in await self.run.pending()):
+                if not await self._waits(request_id):
                     return
             except Unreachable:
                 continue
             except BackstayError:
                 return
+
+    async def _waits(self, request_id: str) -> bool:
+        return any(request.id == request_id for request in await self.run.pending())
 
 
 def _choices(request: ApprovalRequest) -> list[str]:
