@@ -19,6 +19,8 @@ _DIFF: dict[str, "Kind"] = {"+": "added", "-": "removed", "@": "place"}
 _NOTHING = ArgumentOrigin("", minded=False)
 Kind = Literal[
     "call",
+    "alike",
+    "row",
     "summary",
     "argument",
     "source",
@@ -52,6 +54,12 @@ class ArgumentView(NamedTuple):
     value: Any
     told: ArgumentOrigin = _NOTHING
     """Where it came from."""
+
+    def lines(self) -> Iterator[Line]:
+        """Yield all of it as lines, each with its kind."""
+        yield from (Line("argument", line) for line in argument_lines(self.name, self.value))
+        if self.told.text:
+            yield Line("minded" if self.told.minded else "source", self.told.text)
 
 
 class OmittedParts(NamedTuple):
@@ -116,23 +124,29 @@ class CallView(NamedTuple):
         if self.summary:
             yield Line("summary", self.says)
         for argument in self.arguments:
-            yield from (Line("argument", line) for line in argument_lines(argument.name, argument.value))
-            if argument.told.text:
-                yield Line("minded" if argument.told.minded else "source", argument.told.text)
+            yield from argument.lines()
+        yield from self.facts()
+        if self.writes:
+            yield self.undo_line(self.undo_how)
+
+    def facts(self, *, alike: bool = False) -> Iterator[Line]:
+        """Yield what is known of it beside its arguments; `alike`: not what calls have in common that are alike."""
         if self.changed:
             yield Line("changed by", f"CHANGED by {self.changed_by}:")
             yield from (Line("changed", line) for line in self.changed)
         if unseen := self.unseen:
             yield Line("unseen", f"{unseen}; digest {self.args_digest}" if self.args_digest else unseen)
-        if self.changes:
+        if self.changes and not alike:
             yield Line("changes", f"changes: {self.changes}")
         yield from self.diff
         if self.repeats:
             yield Line("repeats", f"REPEATED: {self.repeats}")
-        if self.writes and self.undoable:
-            yield Line("undo", f"can be undone: {self.undo_how}" if self.undo_how else "can be undone")
-        elif self.writes:
-            yield Line("no undo", "CANNOT BE UNDONE")
+
+    def undo_line(self, how: str) -> Line:
+        """Return in one line how a call is undone that may change something; empty words say only that it can be."""
+        if not self.undoable:
+            return Line("no undo", "CANNOT BE UNDONE")
+        return Line("undo", f"can be undone: {how}" if how else "can be undone")
 
 
 class RequestView(NamedTuple):

@@ -15,6 +15,7 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import BAR
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
+from backstay.approvals.tables import CallTable, groups_of
 from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.client.executions import UNDO
 from backstay.effects.compensation import Undone, left_to_people
@@ -38,6 +39,8 @@ _STYLES = {
 }
 _LOOKS: dict[Kind, tuple[int, str]] = {
     "call": (2, "bold"),
+    "alike": (8, "dim"),
+    "row": (4, ""),
     "summary": (8, "italic"),
     "argument": (8, ""),
     "source": (10, "dim"),
@@ -104,8 +107,8 @@ def request_lines(
         yield from _painted(line for line in view.program.lines() if line.kind in {"argument", "unseen"})
         if view.calls:
             yield "  makes:", "bold"
-    for call in view.calls:
-        yield from call_lines(call)
+    for group in groups_of(view):
+        yield from call_lines(group)
     if request.proposal is not None:
         yield from _plan_lines(workflow_id, view, request.proposal, beside)
     if request.forecast:
@@ -163,8 +166,8 @@ def _plan_lines(
             yield f"    {commands(workflow_id, other)[0]}", ""
 
 
-def call_lines(call: CallView) -> Iterator[tuple[str, str]]:
-    """Yield the lines of one call with their styles."""
+def call_lines(call: CallView | CallTable) -> Iterator[tuple[str, str]]:
+    """Yield the lines of one call, or of a table of them, with their styles."""
     yield from _painted(call.lines())
 
 

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.proof import ShownRequest
-from backstay.approvals.tables import table_of
+from backstay.approvals.tables import groups_of
 from backstay.approvals.titles import title_of
 from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen, with_all
@@ -157,7 +157,7 @@ class RequestPages:
             known=known,
             shown=shown,
             title=title_of(asked_for),
-            table=None if opened else table_of(shown),
+            groups=shown.calls if opened else groups_of(shown),
             missing=missing,
             opened=opened,
             asked=asked_for,

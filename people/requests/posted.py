@@ -13,6 +13,7 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
+from backstay.approvals.tables import CallTable, groups_of
 from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
@@ -48,7 +49,7 @@ _HOW_LONG = {
     "never": "Reject, in every run of this user",
 }
 _SOURCES = {"source": "({})", "minded": "(Warning: {})"}
-_INDENTS = {"call": 0, "source": 6, "minded": 6, "changed": 6}
+_INDENTS = {"call": 0, "row": 2, "source": 6, "minded": 6, "changed": 6}
 """How far in a line of a call stands, if not as its arguments do."""
 
 
@@ -132,7 +133,7 @@ def paragraphs(posted: PostedRequest, *, expiry: bool) -> Iterator[Paragraph]:
         *([_sentence(request.place)] if request.user_id else ()),
     )
     yield of("text", f"Plan: {view.plan}" if view.plan else "")
-    yield of("code", *(line for call in view.calls for line in call_lines(call)))
+    yield of("code", *(line for group in groups_of(view) for line in call_lines(group)))
     if request.proposal is not None:
         yield from _plan(view, request.proposal)
     if view.program is not None:
@@ -152,10 +153,10 @@ def paragraphs(posted: PostedRequest, *, expiry: bool) -> Iterator[Paragraph]:
         yield from _decision(posted.decision)
 
 
-def call_lines(call: CallView) -> Iterator[str]:
+def call_lines(call: CallView | CallTable) -> Iterator[str]:
     """Yield a call as lines: tool, arguments and where they come from, what it changes, and how it is undone.
 
-    Only the first of them has no indent.
+    Of a table, what its calls share comes before what each has of its own. Only the first line has no indent.
     """
     for kind, text in call.lines():
         yield f"{' ' * _INDENTS.get(kind, 4)}{_SOURCES.get(kind, '{}').format(text)}"

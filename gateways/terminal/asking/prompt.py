@@ -250,7 +250,7 @@ class Prompt:
                 self.terminal.say(text, style)
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
-        """Ask about each call, and send what was said of all of them in one decision."""
+        """Ask about each call, and send one decision about all of them."""
         form = form_of(request)
         # A changed plan is proposed anew as a whole, so nothing can be said of its other steps beside a change.
         changes = "modify" in form.choices and request.proposal is None

@@ -14,7 +14,7 @@ _WORDS = {"approve": "a", "reject": "r", "edit": "e", "change": "e", "back": "b"
 
 
 class CallsInTurn:
-    """Remember what a person has said of each call, until something is said of all of them."""
+    """Remember what a person has said of each call, until there is an answer for each."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class CallsInTurn:
         """What is told with the next question."""
 
     async def entry(self, why: Callable[[], Awaitable[str]]) -> dict[str, Any]:
-        """Return what was said as the fields of an entry; `why` asks for the reason where all calls are rejected."""
+        """Return the answers as the fields of an entry; `why` asks for the reason where all calls are rejected."""
         left_out = [index for index, said in self._said.items() if said is False]
         edits = tuple(said for said in self._said.values() if not isinstance(said, bool))
         if len(left_out) == len(self._calls):
@@ -45,7 +45,7 @@ class CallsInTurn:
         """Ask about one call after the other; return False where the person goes back to the other choices."""
         at = next(self._open, None)
         if at is None:
-            # What was said was not accepted, so some of it must change.
+            # The answers were not accepted, so some of them must change.
             at = self._before.pop()
         shown = None
         while at is not None:
@@ -94,7 +94,7 @@ class CallsInTurn:
 
     @property
     def _open(self) -> Iterator[int]:
-        """Return the calls of which nothing is said yet, in order."""
+        """Return the calls without an answer, in order."""
         return (index for index in self._calls if index not in self._said)
 
     @property
