@@ -75,7 +75,8 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
         rows, about = await _page_of(page, request, visitor, closed=True)
         if is_for_programs(request.scope):
             return page.json(visitor, _wired(rows))
-        return page.render(request, visitor, "decided.html", rows=rows[:PAGE_ROWS], **about)
+        titles = [title_of(ApprovalRequest.model_validate(row.request)) for row in rows[:PAGE_ROWS]]
+        return page.render(request, visitor, "decided.html", rows=rows[:PAGE_ROWS], titles=titles, **about)
 
     return [page.get("/", inbox), page.get("/requests", inbox), page.get("/decided", decided)]
 

@@ -14,6 +14,7 @@ from backstay.approvals.notice import DecisionNotice
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.tables import CallTable, groups_of
+from backstay.approvals.titles import title_of
 from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
@@ -80,7 +81,7 @@ class PostedRequest(Frozen):
     @property
     def headline(self) -> str:
         """Return the request in one line, for notifications."""
-        return one_line(f"{self.heading} {self.request.question}", 300)
+        return one_line(f"{self.heading} {title_of(self.request)}", 300)
 
     @property
     def votes(self) -> int:

@@ -9,6 +9,7 @@ from backstay.approvals.layout import argument_lines
 from backstay.approvals.tables import FEWEST, CallTable, groups_of
 from backstay.approvals.titles import title_of
 from backstay.approvals.view import RequestView
+from people.requests.posted import PostedRequest
 from tests.requirements import promise
 
 MAIL = {"tool": "mail.send", "safety": "write_safe", "undoable": True, "undo_how": "recall(id=result.id)"}
@@ -164,3 +165,4 @@ def test_values_that_python_takes_for_equal_are_not_shared():
 )
 def test_a_title_says_what_is_called_and_to_whom_or_with_what(asked, title):
     assert title_of(asked.request) == title
+    assert PostedRequest(workflow_id="w", request=asked.request).headline.endswith(f" {title}")

@@ -114,6 +114,13 @@ async def press(page, name):
     await page.get_by_role("button", name=name, exact=True).click()
 
 
+async def in_view(page, name):
+    """Return whether a button stands inside the window, without scrolling."""
+    box = await page.get_by_role("button", name=name, exact=True).bounding_box()
+    height = await page.evaluate("window.innerHeight")
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
+
+
 async def told(page, text):
     """Wait until a page says what was done."""
     await page.locator(".said").filter(has_text=text).wait_for()

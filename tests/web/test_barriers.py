@@ -13,6 +13,7 @@ from tests.web.pages import (
     ANA,
     behind_a_proxy,
     headers,
+    in_view,
     mail,
     opened,
     place,
@@ -75,9 +76,9 @@ async def test_what_asks_whether_to_undo_or_to_end_a_run_has_none(browser, share
         await press(page, "Approve")
         await told(page, f"decided: approved by {ANA}")
         await pending(handle)
-        for opens, button, asks in (
-            ("Undo 1 effect", "Undo…", "Undo this?"),
-            ("End this run", "End it…", "End this run?"),
+        for opens, button, asks, yes in (
+            ("Undo 1 effect", "Undo…", "Undo this?", "Yes, undo it"),
+            ("End this run", "End it…", "End this run?", "Yes, end it"),
         ):
             await page.goto(f"{served.url}/runs/{handle.id}")
             await page.get_by_text(opens).click()
@@ -85,6 +86,9 @@ async def test_what_asks_whether_to_undo_or_to_end_a_run_has_none(browser, share
             await expect(page.get_by_role("heading", level=1)).to_have_text(asks)
             await expect(page.locator("main")).to_contain_text("back@x.example")
             await has_no_barriers(page)
+            await page.set_viewport_size({"width": 1280, "height": 250})
+            assert await in_view(page, yes)
+            await page.set_viewport_size({"width": 1280, "height": 900})
         await page.get_by_role("link", name="No, leave it").click()
         await page.wait_for_url(f"**/runs/{handle.id}")
     assert "back@x.example" in running.mailbox.sent()

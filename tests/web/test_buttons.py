@@ -10,7 +10,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.engine import PLANS, Scripts, ended, engine, pending, share_images
 from tests.requirements import promise
-from tests.web.pages import ANA, behind_a_proxy, mail, opened, press, served_page, told, until_listed, verdicts
+from tests.web.pages import ANA, behind_a_proxy, in_view, mail, opened, press, served_page, told, until_listed, verdicts
 
 POLICY = f"""
 groups: {{"@ops": ["{ANA}"]}}
@@ -155,10 +155,18 @@ async def test_the_ticked_of_equal_calls_are_rejected_with_one_comment_and_the_o
         for handle in handles:
             await until_listed(page, served, handle)
         await page.get_by_role("link", name="decide 3 equal calls at once").first.click()
+        await page.set_viewport_size({"width": 1280, "height": 300})
+        assert [await in_view(page, f"{verdict} the ticked") for verdict in ("Approve", "Reject")] == [True, True]
+        for name, ticked in (("Tick none", 0), ("Tick all", 3)):
+            await press(page, name)
+            assert await page.locator("input[name=pick]:checked").count() == ticked
         await page.get_by_role("checkbox").first.uncheck()
         await page.get_by_label("Comment").fill("not in May")
         await press(page, "Reject the ticked")
         await page.get_by_role("heading", name="2 of 2 requests rejected").wait_for()
+        for place, row in (("decided", "a.open"), (f"runs/{handles[0].id}", ".asks-what")):
+            await page.goto(f"{served.url}/{place}")
+            assert await page.locator(row).first.inner_text() == "mail.send_email to same@tick.example"
     assert len(await pending(handles[0])) == 1
     assert [verdicts(await ended(handle)) for handle in handles[1:]] == [[(ANA, "reject", True)]] * 2
     assert ["not in May" in heard(running, task)[1] for task in tasks] == [False, True, True]

@@ -8,7 +8,7 @@ from backstay.testing import Reply
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
-from tests.web.pages import behind_a_proxy, headers, place, press, served_page, told
+from tests.web.pages import behind_a_proxy, headers, in_view, place, press, served_page, told
 
 ANA = "ana@example.com"
 FORTY = range(40)
@@ -16,13 +16,6 @@ FORTY = range(40)
 
 def address(number):
     return f"customer{number}@shop.example"
-
-
-async def in_view(page, name):
-    """Return whether a button stands inside the window, without scrolling."""
-    box = await page.get_by_role("button", name=name, exact=True).bounding_box()
-    height = await page.evaluate("window.innerHeight")
-    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
 
 
 @promise("page:many-calls")

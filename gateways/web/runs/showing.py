@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from backstay.approvals.titles import title_of
 from backstay.budgets.budget import Budget
 from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import EffectState, Touch, told_of_later
@@ -239,6 +240,7 @@ def _request(seen: RunView, request: Any) -> dict[str, Any]:
         "id": request.id,
         "workflow_id": workflow or seen.found.workflow_id,
         "question": request.question,
+        "title": title_of(request),
         "kind": request.kind.value,
         "expires_at": request.expires_at,
         "calls": len(request.calls),

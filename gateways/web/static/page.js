@@ -148,7 +148,7 @@
   for (const ticker of document.querySelectorAll("[data-tick]")) {
     ticker.hidden = false;
     ticker.addEventListener("click", () => {
-      for (const box of document.querySelectorAll("input[name^='take.']")) box.checked = ticker.dataset.tick === "all";
+      for (const box of document.querySelectorAll("input[name^='take.'], input[name='pick']")) box.checked = ticker.dataset.tick === "all";
     });
   }
 
