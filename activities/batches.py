@@ -1,13 +1,14 @@
 """Make several calls in one activity, and record what became of each as soon as it is known."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import structlog
 from temporalio import activity
 
+from activities.interruptions import Interruption, at_once
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.telemetry.calls import call_span
@@ -46,15 +47,17 @@ class Batches(Activities):
         # Looked at once for all of them.
         await self.records.secrets.of(ask.run)
         found = await self._recorded(ask) if activity.info().attempt > 1 else {}
+        interruption = Interruption(at_once)
         async with self._recording(ask, found) as ended:
-            making = self.each_made(calls_of(ask), found, lets_go=True, ended=ended)
-            await finished(asyncio.ensure_future(making), _at_once)
+            making = self.each_made(calls_of(ask), found, interruption, lets_go=True, ended=ended)
+            await interruption.wait_for(asyncio.ensure_future(making))
         return calls.CallOutcomes(results=tuple(found.get(place) for place in range(len(ask.calls))))
 
     async def each_made(
         self,
         inner: Sequence[CallTool],
         found: Found,
+        interruption: Interruption,
         *,
         lets_go: bool,
         ordered: Collection[int] = (),
@@ -65,11 +68,12 @@ class Batches(Activities):
         A call that fails leaves no outcome where the activity `lets_go` of it; otherwise its fault is raised. `ended`
         hears of each outcome.
         """
-        ending = asyncio.Event()
         left = [place for place in range(len(inner)) if place not in found]
         tasks = [
             asyncio.ensure_future(
-                self._made_in_turn({place: inner[place] for place in places}, found, ending, ended, lets_go=lets_go)
+                self._made_in_turn(
+                    {place: inner[place] for place in places}, found, interruption, ended, lets_go=lets_go
+                )
             )
             for places in _chains(inner, left, ordered)
         ]
@@ -77,7 +81,6 @@ class Batches(Activities):
             try:
                 await asyncio.wait(tasks)
             except asyncio.CancelledError:
-                ending.set()
                 for task in tasks:
                     task.cancel()
         for task in tasks:
@@ -88,13 +91,15 @@ class Batches(Activities):
         self,
         some: Mapping[int, CallTool],
         found: Found,
-        ending: asyncio.Event,
+        interruption: Interruption,
         ended: Callable[[int], None],
         *,
         lets_go: bool,
     ) -> None:
         """Make calls one after the other; those that wait for one without an end are not made."""
         for place, call in some.items():
+            if await interruption.lets_go():
+                return
             try:
                 with call_span(call) as note:
                     found[place] = await self.tools.performed(call)
@@ -106,7 +111,7 @@ class Batches(Activities):
                 _log.warning("call.put_off", tool=call.tool, kind=type(error).__name__)
                 return
             ended(place)
-            if ending.is_set() or _goes_on(found[place]):
+            if _goes_on(found[place]):
                 # A call that waits for it is made by itself, after it.
                 return
 
@@ -169,36 +174,6 @@ class Batches(Activities):
             if drafts
         }
         await self.tell(ask, [draft for drafts in told.values() for draft in drafts], outcomes)
-
-
-async def finished(acting: "asyncio.Future[Any]", lets_go: Callable[[], Awaitable[bool]]) -> bool:
-    """Wait for calls; return whether the run interrupted them meanwhile.
-
-    Those that were not sent yet end early where the worker stops, or the run `lets_go` of them.
-    """
-    interrupted = False
-    while not acting.done():
-        try:
-            await asyncio.wait([acting])
-        except asyncio.CancelledError:
-            interrupted = True
-            if not by_run() or await lets_go():
-                acting.cancel()
-    if interrupted and not by_run():
-        raise asyncio.CancelledError
-    acting.result()
-    return interrupted
-
-
-async def _at_once() -> bool:
-    """Let go of reads: nothing but the end of their run interrupts them."""
-    return True
-
-
-def by_run() -> bool:
-    """Return whether the run itself asked for the cancellation, and no worker that stops."""
-    details = activity.cancellation_details()
-    return details is not None and details.cancel_requested
 
 
 def calls_of(ask: calls.CallTogether) -> list[CallTool]:

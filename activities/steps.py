@@ -7,9 +7,12 @@ from typing import Any
 
 import structlog
 from temporalio import activity
+from temporalio.client import WorkflowQueryRejectedError
+from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError
 
-from activities.batches import Batches, Found, by_run, calls_of, drafts_of, finished
+from activities.batches import Batches, Found, calls_of, drafts_of
+from activities.interruptions import Interruption, by_run
 from activities.model.model import Model
 from activities.resources import Activities, Resources
 from activities.retrying import implements, told_of
@@ -70,9 +73,10 @@ class Steps(Activities):
 
     async def _acted_and_asked(self, ask: calls.ActAndAsk, *, first: bool) -> calls.StepOutcome:
         began = uptime()
-        acting = asyncio.ensure_future(self._acted(ask, first=first))
         # Only a run that is cancelled lets go of calls that were not sent yet: pauses and undos wait for them.
-        interrupted = await finished(acting, self._run_is_cancelled)
+        interruption = Interruption(self._run_is_cancelled)
+        acting = asyncio.ensure_future(self._acted(ask, interruption, first=first))
+        interrupted = await interruption.wait_for(acting)
         acted = acting.result()
         if not first or interrupted or acted.unwritten or not _all_known(acted.results):
             return acted
@@ -80,13 +84,13 @@ class Steps(Activities):
             return acted
         return await self._decided(ask, acted)
 
-    async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.StepOutcome:
+    async def _acted(self, ask: calls.ActAndAsk, interruption: Interruption, *, first: bool) -> calls.StepOutcome:
         """Make the calls, and write their events; a call that was not made has no result."""
         inner, found = calls_of(ask), Found()
         unwritten = False
         try:
             ask = await self._begun(ask, inner)
-            await self.batches.each_made(inner, found, lets_go=first, ordered=ask.ordered)
+            await self.batches.each_made(inner, found, interruption, lets_go=first, ordered=ask.ordered)
             if len(found) < len(inner) or any(result.question is not None for result in found.values()):
                 # Without an intent, nothing else has written what people decided.
                 await self.admit(ask)
@@ -140,11 +144,15 @@ class Steps(Activities):
         """Return what holds the run up; nothing where it does not answer."""
         info = activity.info()
         handle = self.resources.temporal.get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
-        with suppress(RPCError, TimeoutError):
+        try:
             async with asyncio.timeout(ASK_RUN_S):
-                said = await handle.query("interruption")
-                return said if isinstance(said, dict) else {}
-        return {}
+                said = await handle.query("interruption", reject_condition=QueryRejectCondition.NOT_OPEN)
+        except WorkflowQueryRejectedError:
+            # It was terminated, or reset, and lets go of its calls as a cancelled one does.
+            return {"held_up": "cancelled"}
+        except (RPCError, TimeoutError):
+            return {}
+        return said if isinstance(said, dict) else {}
 
     async def _decided(self, ask: calls.ActAndAsk, acted: calls.StepOutcome) -> calls.StepOutcome:
         """Ask the model; that it fails, or is interrupted, hides no result of a call."""

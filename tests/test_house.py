@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "temporalio.activity": EVERYWHERE,
         "temporalio.exceptions": EVERYWHERE,
         "temporalio.client": EVERYWHERE,
+        "temporalio.common": ("activities/steps.py", "activities/telemetry/*"),  # for how a run is asked
         "temporalio.service": EVERYWHERE,  # the home of the error that temporalio.client raises
         "temporalio.worker": ("activities/slots.py", "activities/telemetry/*"),
         "temporalio": ("activities/telemetry/*",),  # it watches workflows and activities from outside

@@ -21,6 +21,8 @@ POLICY = (
 )
 LOOK, PAY = Reply(calls=[("desk__look", {})]), Reply(calls=[("desk__pay", {})])
 SLOW = Reply(calls=[("desk__look_slowly", {})])
+TURNS = ("cancelled", "terminated")
+"""The runs whose writes wait for files named after the run: the second one for `…2`, the third one for `…3`."""
 BOTH = Reply(calls=[("desk__pay", {"n": 1}), ("desk__look", {}), ("desk__pay", {"n": 2})])
 INTERRUPTED_S = 20
 """A guard against waiting for the model's whole answer, which takes longer."""
@@ -57,6 +59,7 @@ async def opened(temporal, tmp_path_factory):
     declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}, "send": {"idempotent": True}}
     tools = [reads("look"), reads("look_slowly"), reads("fail")]
     tools += [writes("pay"), writes("pay_back"), writes("pay_slowly"), writes("send")]
+    tools += [writes(f"pay_{name}") for name in TURNS]
     answers = {
         "look": {"data": "seen"},
         "look_slowly": {"data": "seen at last", "until": "go"},
@@ -66,6 +69,8 @@ async def opened(temporal, tmp_path_factory):
         "pay_slowly": {"data": {"id": "p2"}, "until": "paid"},
         "send": [{"die": True}, {"data": {}}],
     }
+    for name in TURNS:
+        answers[f"pay_{name}"] = [{"data": {}}, *({"data": {}, "until": f"{name}{n}"} for n in (2, 3)), {"data": {}}]
     server = ScriptedServer(folder / "desk.json", tools, answers, declared)
     desk = Desk()
     async with engine(temporal, folder, desk, policy=POLICY, toolbox=toolbox_of_servers(folder, desk=server)) as made:
@@ -250,6 +255,51 @@ async def test_a_cancelled_run_makes_no_call_that_waited_for_another_one(opened)
 
     assert (await handle.query("result"))["outcome"] == "cancelled"
     assert [call["arguments"]["n"] for call in opened.server.calls("pay_slowly")] == [1]
+
+
+async def paused_at_its_second_call(opened, label):
+    """Begin a run of five writes one after the other; return it when its pause has reached the activity."""
+    handle = await begun(opened, label, Reply(calls=[(f"desk__pay_{label}", {"n": n}) for n in range(1, 6)]))
+    await called(opened, label, 2)
+    await handle.execute_update("pause", {"reason": "wait", "by": "ana"})
+    # The worker learns of it with a heartbeat, once a second.
+    await asyncio.sleep(4)
+    (opened.folder / f"{label}2").touch()
+    await called(opened, label, 3)
+    return handle
+
+
+async def called(opened, label, times):
+    async with asyncio.timeout(150):
+        while len(opened.server.calls(f"pay_{label}")) < times:
+            await asyncio.sleep(0.05)
+
+
+@promise("runs:one-activity")
+async def test_a_run_that_is_paused_and_then_ends_makes_no_call_that_waited_for_another_one(opened):
+    handle = await paused_at_its_second_call(opened, "cancelled")
+    await handle.cancel()
+    async with asyncio.timeout(150):
+        while (await handle.query("interruption"))["held_up"] != "cancelled":
+            await asyncio.sleep(0.1)
+    (opened.folder / "cancelled3").touch()
+    async with asyncio.timeout(150):
+        while (await handle.describe()).close_time is None:
+            await asyncio.sleep(0.1)
+
+    assert (await handle.query("result"))["outcome"] == "cancelled"
+    assert [call["arguments"]["n"] for call in opened.server.calls("pay_cancelled")] == [1, 2, 3]
+
+
+@promise("runs:one-activity")
+@pytest.mark.thorough
+async def test_a_run_that_is_paused_and_then_terminated_makes_no_further_call(opened):
+    handle = await paused_at_its_second_call(opened, "terminated")
+    await handle.terminate()
+    (opened.folder / "terminated3").touch()
+    await asyncio.sleep(4)
+
+    assert [call["arguments"]["n"] for call in opened.server.calls("pay_terminated")] == [1, 2, 3]
 
 
 @promise("runs:one-activity")
