@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -36,6 +38,8 @@ MOST_SAID = 500
 """Characters of a reason that are kept; a Result holds 100 events, each with two of them."""
 MOST_HELD = 20_000
 """Characters of a decision that is held back until then."""
+STOPS = {"pause": State.PAUSED, "undo": State.UNDOING}
+"""The updates that hold the run from when it is known that a person may send them, and to what they bring it."""
 
 
 class Handlers:
@@ -276,7 +280,8 @@ class Handlers:
     @resume.validator
     def validate_resume(self, ask: Any = None) -> None:
         """Refuse at once what is malformed, not this person's to ask, or true already."""
-        self._refuse("resume", ask, None if self.context.state.paused else "resume: the run is not paused")
+        paused = self.context.state.paused or State.PAUSED in self.context.stops
+        self._refuse("resume", ask, None if paused else "resume: the run is not paused")
 
     @workflow.update(description='Read what is stored: {"ref": "..."} a result, {"after": 0} events, a page at a time')
     async def read(self, ask: Any = None) -> dict[str, Any]:
@@ -342,21 +347,19 @@ class Handlers:
         approvals, state = self.context.approvals, self.context.state
         sender = said.by if said.proof is not None else ""
         key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
-
-        def refuse() -> None:
-            self._raise_refusal(update, said, more)
-
+        refuse = partial(self._raise_refusal, update, said, more)
         answer = await approvals.answered(sender, key, update, data or {}, refuse)
         if answer is not None:
             return answer
-        reason, more = await words_without_secrets(self.context.activities, said.by, said.reason, more)
-        said = said.model_copy(update={"reason": reason})
-        # Meanwhile the same event may have been handled, or another person may have done the same.
-        answer = state.answer_to(sender, key)
-        if answer is not None:
-            return answer
-        refuse()
-        answer = self._missing_votes(update, said, more) or await act(said, more)
+        with self._stopped_by(update, said, more):
+            reason, more = await words_without_secrets(self.context.activities, said.by, said.reason, more)
+            said = said.model_copy(update={"reason": reason})
+            # Meanwhile the same event may have been handled, or another person may have done the same.
+            answer = state.answer_to(sender, key)
+            if answer is not None:
+                return answer
+            refuse()
+            answer = self._missing_votes(update, said, more) or await act(said, more)
         state.record_decision(
             update,
             said.by,
@@ -366,6 +369,13 @@ class Handlers:
             comment=one_line(said.reason, MOST_SAID),
         )
         return state.remember_answer(sender, key, answer)
+
+    def _stopped_by(self, update: str, said: RunCommand, more: dict[str, Any]) -> AbstractContextManager[None]:
+        """Hold the run for a pause or an undo that is permitted: looking at its words may take as long as a store."""
+        quorum = self._authority(update, said).quorum
+        if update not in STOPS or (quorum > 1 and len(self._votes(update, said, more)[1]) < quorum):
+            return nullcontext()
+        return self.context.stopped_for(STOPS[update])
 
     def _authority(self, update: str, said: RunCommand) -> Authority:
         """Return whose word an update needs: for an undo of those who decide about the effects that it undoes."""
@@ -407,17 +417,21 @@ class Handlers:
         quorum = self._authority(update, said).quorum
         if quorum <= 1:
             return None
+        what, votes = self._votes(update, said, more)
+        if len(votes) >= quorum:
+            self.context.state.votes.pop(what, None)
+            return None
+        self.context.state.keep_votes(what, votes)
+        return {"state": "recorded", "by": list(votes), "quorum": quorum}
+
+    def _votes(self, update: str, said: RunCommand, more: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        """Return under what the votes for an update are kept, and those there are with this person's."""
         state = self.context.state
         undo = state.undo if update == "undo" else UndoStack()
         # A word is about the effects that stood then: a later one must not be undone by it.
         what = canonical([update, said.to_step, more, undo.digest(said.to_step)])
         hold_s = approvers.words_hold_s(state.opened.policy, {slot.tool for slot in undo.to_undo(said.to_step)})
-        votes = with_vote(state.votes.get(what, {}), said.by, workflow.now().timestamp(), hold_s)
-        if len(votes) >= quorum:
-            state.votes.pop(what, None)
-            return None
-        state.keep_votes(what, votes)
-        return {"state": "recorded", "by": list(votes), "quorum": quorum}
+        return what, with_vote(state.votes.get(what, {}), said.by, workflow.now().timestamp(), hold_s)
 
     async def _top_up(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         return await self.context.top_up(more)
@@ -431,7 +445,6 @@ class Handlers:
         if context.ending:
             raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
         context.undoing = True
-        context.activities.interrupt()
         self.pending_before_undo = tuple(context.approvals.pending)
         try:
             await self._without_people(lambda: context.calls_in_flight == 0)
@@ -472,11 +485,12 @@ class Handlers:
 
     async def _pause(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = one_line(said.reason, MOST_SAID) or "no reason given"
-        self.context.activities.interrupt()
         self.context.record("run.paused", self.context.state.paused, by=said.by)
         return {"paused": True}
 
     async def _resume(self, said: RunCommand, more: dict[str, Any]) -> dict[str, Any]:
+        if State.PAUSED in self.context.stops:
+            await workflow.wait_condition(lambda: State.PAUSED not in self.context.stops)
         was, self.context.state.paused = self.context.state.paused, None
         if was is not None:
             why = one_line(said.reason, MOST_SAID) or "no reason given"

@@ -61,6 +61,8 @@ class RunContext:
         self.stuck = ""
         """Why it cannot, when the server would soon end it."""
         self.undoing = False
+        self.stops: list[State] = []
+        """To what the pauses and undos bring the run whose words are still looked at: it is held for them already."""
         self.undos = 0
         """How often a person had effects undone while the run went on."""
         self.ending = False
@@ -108,9 +110,23 @@ class RunContext:
         """Return why nothing new is begun now; empty where it is."""
         if self.activities.stopping:
             return "cancelled"
-        if self.undoing:
+        if self.undoing or State.UNDOING in self.stops:
             return "undo"
-        return "" if self.state.paused is None else "paused"
+        return "paused" if self._pauses else ""
+
+    @property
+    def _pauses(self) -> bool:
+        return self.state.paused is not None or State.PAUSED in self.stops
+
+    @contextmanager
+    def stopped_for(self, state: State) -> Generator[None]:
+        """Begin nothing new while a person who may stop the run does so, and interrupt what can be interrupted."""
+        self.stops.append(state)
+        self.activities.interrupt()
+        try:
+            yield
+        finally:
+            self.stops.remove(state)
 
     def forget_agreed(self) -> None:
         """Forget what people have decided about calls, when these have begun or will not be made."""
@@ -122,11 +138,9 @@ class RunContext:
 
     async def gate(self) -> None:
         """Wait while the run is paused or being undone; raises Stopped when it was cancelled."""
-        if self.state.paused is not None or self.undoing:
-            with self.doing(State.PAUSED if self.state.paused is not None else State.UNDOING), self.stopwatch.waiting():
-                await self._held_up(
-                    lambda: (self.state.paused is None and not self.undoing) or self.activities.stopping
-                )
+        if self.held_up in {"paused", "undo"}:
+            with self.doing(State.PAUSED if self._pauses else State.UNDOING), self.stopwatch.waiting():
+                await self._held_up(lambda: self.held_up in {"", "cancelled"})
         if self.activities.stopping:
             raise Stopped
 

@@ -163,9 +163,10 @@ class ActivityCalls:
 
     def interrupt(self) -> None:
         """Tell what is interruptible to end soon."""
-        for handle in self._interruptible:
-            self._interruptible[handle] = True
-            handle.cancel()
+        for handle, told in self._interruptible.items():
+            if not told:
+                self._interruptible[handle] = True
+                handle.cancel()
 
     @contextmanager
     def _heard(self, handle: workflow.ActivityHandle[Any], ask: OfRun) -> Generator[None]:

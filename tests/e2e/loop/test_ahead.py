@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowUpdateFailedError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from backstay.testing import Reply
@@ -24,6 +25,7 @@ SLOW = Reply(calls=[("desk__look_slowly", {})])
 TURNS = ("cancelled", "terminated")
 """The runs whose writes wait for files named after the run: the second one for `…2`, the third one for `…3`."""
 BOTH = Reply(calls=[("desk__pay", {"n": 1}), ("desk__look", {}), ("desk__pay", {"n": 2})])
+TOKEN = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
 INTERRUPTED_S = 20
 """A guard against waiting for the model's whole answer, which takes longer."""
 ANSWER_S = 30
@@ -93,6 +95,20 @@ async def reached(made, label):
     await asyncio.wait_for(made.desk.asked[label].wait(), 150)
 
 
+async def assert_interrupted_first(handle):
+    """Assert that the activity was interrupted before anybody had looked at what the person wrote."""
+    looked, interrupted = None, None
+    for event in (await handle.fetch_history()).events:
+        if event.activity_task_scheduled_event_attributes.activity_type.name == "hide_secrets":
+            looked = event.event_id
+        if event.HasField("activity_task_cancel_requested_event_attributes"):
+            interrupted = interrupted or event.event_id
+        if looked and event.activity_task_completed_event_attributes.scheduled_event_id == looked:
+            assert interrupted, "the words were looked at before"
+            return
+    raise AssertionError("nobody has looked at the words")
+
+
 def charged(result):
     return result["usage"]["llm_cost_usd"]
 
@@ -149,16 +165,19 @@ async def test_a_pause_interrupts_the_model_whose_reservation_is_charged_and_no_
     before = len(opened.server.calls("pay"))
     await reached(opened, "pause")
     began = time.monotonic()
-    await handle.execute_update("pause", {"reason": "wait", "by": "ana"})
+    await handle.execute_update("pause", {"reason": f"wait, and never tell {TOKEN}", "by": "ana"})
     async with asyncio.timeout(INTERRUPTED_S):
         while (await handle.query("status"))["state"] != "paused":
             await asyncio.sleep(0.1)
     took = time.monotonic() - began
-    budget = await handle.query("budget")
+    budget, shown = await handle.query("budget"), (await handle.query("status"))["paused"]
     await handle.execute_update("resume", {"by": "ana"})
     result = await ended(handle)
 
     assert took < INTERRUPTED_S
+    await assert_interrupted_first(handle)
+    assert "wait, and never tell ⟦secret:" in shown
+    assert TOKEN not in shown
     assert budget["reserved_usd"] == 0
     assert budget["usage"]["llm_cost_usd"] > 0
     assert len(opened.server.calls("pay")) == before + 1
@@ -168,11 +187,23 @@ async def test_a_pause_interrupts_the_model_whose_reservation_is_charged_and_no_
 
 
 @promise("runs:one-activity")
+async def test_a_run_goes_on_after_a_pause_that_is_refused(opened):
+    handle = await begun(opened, "refused", PAY, LOOK, held=2, answers_after=2)
+    await reached(opened, "refused")
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("pause", {"by": TOKEN})
+    assert "a secret stands in it" in str(refused.value.cause)
+    assert (await ended(handle))["outcome"] == "completed"
+
+
+@promise("runs:one-activity")
 async def test_an_undo_interrupts_the_model_and_the_run_goes_on(opened):
     handle = await begun(opened, "undo", PAY, LOOK, held=2)
     await reached(opened, "undo")
-    undone = await asyncio.wait_for(handle.execute_update("undo", {"by": "ana"}), INTERRUPTED_S)
+    ask = {"reason": "it was too much", "by": "ana"}
+    undone = await asyncio.wait_for(handle.execute_update("undo", ask), INTERRUPTED_S)
     result = await ended(handle)
+    await assert_interrupted_first(handle)
 
     assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
     assert result["outcome"] == "completed"
