@@ -243,7 +243,8 @@ class Handlers:
     @workflow.update(description='Raise limits: {"max_steps": 5, "by": "you"}')
     async def top_up(self, ask: Any = None) -> dict[str, Any]:
         """Raise limits; a run that waits at a limit goes on from there."""
-        return await self._answered(lambda: self._said("top_up", ask, self._top_up))
+        with self.context.activities.taking_news():
+            return await self._answered(lambda: self._said("top_up", ask, self._top_up))
 
     @top_up.validator
     def validate_top_up(self, ask: Any = None) -> None:

@@ -23,18 +23,12 @@ class Messages(Handlers):
 
     heard_out = False
     """Whether the model is asked nothing more."""
-    early = 0
-    """How many messages are being taken that came before the run was open: its model reads them at the first step."""
 
     @workflow.update(description='Tell the model something: {"text": "leave out France", "by": "you"}')
     async def message(self, ask: Any = None) -> dict[str, Any]:
         """Take a message, which the model reads at its next step; it decides nothing."""
-        early = 0 if self.context.state.opened.store else 1
-        self.early += early
-        try:
+        with self.context.activities.taking_news():
             return await self._answered(lambda: self._said("message", ask, self._heard))
-        finally:
-            self.early -= early
 
     @message.validator
     def validate_message(self, ask: Any = None) -> None:
@@ -69,7 +63,6 @@ class Messages(Handlers):
         if not verified and state.doubts_names:
             item = item.model_copy(update={"unverified": True})
         state.append.append(item)
-        self.context.activities.news += 1
         state.work.message_bytes += _size(text)
         who = one_line(said.by, 100) or "somebody"
         self.context.record(

@@ -155,8 +155,6 @@ class RunTask(Messages):
         if not work.searched:
             await first_search(self.context, await self.model_calls.perceive())
             work.searched = True
-            # A client that sends its first message with the start means it for the first step.
-            await workflow.wait_condition(lambda: not self.early)
         while True:
             if work.decision is None:
                 await self._until_free()
@@ -174,6 +172,10 @@ class RunTask(Messages):
             return
         await self.context.gate()
         await self.context.turn()
+        if self.context.activities.takes_news:
+            # The model is asked with what people have said before; a first message often comes with the start.
+            await self.context.activities.news_taken()
+            await self.context.gate()
 
     async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
         """Perform the actions that are left; return the one that ends the run, if it may."""

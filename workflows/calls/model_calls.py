@@ -156,7 +156,9 @@ class ModelCalls:
     def reserve_ahead(self) -> Ahead | None:
         """Reserve what the next decision may cost; None where people, or the answers of calls, matter before."""
         context, state = self.context, self.context.state
-        if context.held_up or context.continues() or state.opened.profile.markers or context.step_refused():
+        if context.held_up or context.continues() or context.activities.takes_news or context.step_refused():
+            return None
+        if state.opened.profile.markers:
             return None
         asking = Asking("step", self._choices("step"))
         if self._lacks_tokens(asking) or self._lacks_money(asking):

@@ -314,7 +314,6 @@ class RunContext:
     async def top_up(self, more: dict[str, Any]) -> dict[str, Any]:
         """Raise limits; raises TaskInvalid for what cannot be raised."""
         self.raise_limits(more)
-        self.activities.news += 1
         return self.state.budget.plain()
 
     def raise_limits(self, more: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ refused here, since the server would carry no part of it, and one that the serve
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from temporalio import workflow
@@ -49,6 +51,8 @@ LOST = errors.WorkerLost.__name__
 BUSY = errors.ToolBusy.__name__
 """A call waits for its turn, however long that takes."""
 ASKED_ABOUT = TRANSIENT | {LOST}
+UNASKED = timedelta(seconds=0.1)
+"""An activity that is younger may ask the model without having asked the run for news, since its calls were fast."""
 
 
 class Stopped(asyncio.CancelledError):
@@ -63,6 +67,13 @@ class TooLarge(ApplicationError):
     """The request is more than history can hold, so that nothing was begun."""
 
 
+@dataclass
+class _Interruptible:
+    since: datetime
+    told: bool = False
+    """Whether it was told to end; Temporal tells an activity once only."""
+
+
 class ActivityCalls:
     """Start activities, hand them the events that must be written, and ask a person when a fault lasts."""
 
@@ -73,8 +84,10 @@ class ActivityCalls:
         self.stopping = False
         self.news = 0
         """How often people have told the run something that its model, or its budget, is to know."""
-        self._interruptible: dict[workflow.ActivityHandle[Any], bool] = {}
-        """What may be told to end, and whether it was."""
+        self._untaken: set[int] = set()
+        """The numbers of what they have told it that is still looked at, such as for secrets."""
+        self._interruptible: dict[workflow.ActivityHandle[Any], _Interruptible] = {}
+        """What may be told to end."""
         self.under_way = 0
         """How many activities the run waits for."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
@@ -161,11 +174,38 @@ class ActivityCalls:
         else:
             self.state.confirm_decisions(ask.decisions)
 
-    def interrupt(self) -> None:
+    @property
+    def takes_news(self) -> bool:
+        """Return whether something that people have told the run cannot be read yet."""
+        return bool(self._untaken)
+
+    @contextmanager
+    def taking_news(self) -> Generator[None]:
+        """Count what a person tells the run from when it comes in; the model is not asked without it.
+
+        Activities that have just begun take it that nobody has said anything yet, and are interrupted. A model that has
+        answered before they hear of that has answered without it.
+        """
+        self.news += 1
+        number = self.news
+        self._untaken.add(number)
+        self.interrupt(begun_within=UNASKED)
+        try:
+            yield
+        finally:
+            self._untaken.discard(number)
+
+    async def news_taken(self) -> None:
+        """Wait until all that people have told the run by now can be read."""
+        last = self.news
+        await workflow.wait_condition(lambda: all(number > last for number in self._untaken))
+
+    def interrupt(self, *, begun_within: timedelta = timedelta.max) -> None:
         """Tell what is interruptible to end soon."""
-        for handle, told in self._interruptible.items():
-            if not told:
-                self._interruptible[handle] = True
+        now = workflow.now()
+        for handle, known in self._interruptible.items():
+            if not known.told and now - known.since < begun_within:
+                known.told = True
                 handle.cancel()
 
     @contextmanager
@@ -174,11 +214,11 @@ class ActivityCalls:
 
         The server tries no such activity again, whether a worker was lost with it or none has begun it.
         """
-        self._interruptible[handle] = False
+        self._interruptible[handle] = _Interruptible(workflow.now())
         try:
             yield
         except (ActivityError, asyncio.CancelledError) as error:
-            if not self._interruptible[handle] or self.stopping or _is_cancelled():
+            if not self._interruptible[handle].told or self.stopping or _is_cancelled():
                 raise
             self.state.withdraw_events(ask)
             raise Interrupted from error

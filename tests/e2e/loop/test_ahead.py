@@ -3,12 +3,15 @@
 import asyncio
 import time
 import uuid
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.records import Records
+from activities.runs.notifications import PERSON
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, told
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
@@ -59,12 +62,13 @@ class Desk:
 async def opened(temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ahead")
     declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}, "send": {"idempotent": True}}
-    tools = [reads("look"), reads("look_slowly"), reads("fail")]
+    tools = [reads("look"), reads("look_slowly"), reads("look_long"), reads("fail")]
     tools += [writes("pay"), writes("pay_back"), writes("pay_slowly"), writes("send")]
     tools += [writes(f"pay_{name}") for name in TURNS]
     answers = {
         "look": {"data": "seen"},
         "look_slowly": {"data": "seen at last", "until": "go"},
+        "look_long": {"data": "seen", "until": "long"},
         "fail": {"error": "no such thing"},
         "pay": {"data": {"id": "p1"}},
         "pay_back": {"data": {}},
@@ -93,6 +97,12 @@ async def names_of(handle):
 
 async def reached(made, label):
     await asyncio.wait_for(made.desk.asked[label].wait(), 150)
+
+
+async def called(made, tool, times):
+    async with asyncio.timeout(150):
+        while len(made.server.calls(tool)) < times:
+            await asyncio.sleep(0.05)
 
 
 async def assert_interrupted_first(handle):
@@ -141,15 +151,9 @@ async def test_the_same_activity_asks_after_calls_of_which_one_is_known_to_have_
 @promise("runs:one-activity")
 async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_same_step(opened):
     handle = await begun(opened, "message", SLOW, LOOK)
-    async with asyncio.timeout(150):
-        while not opened.server.calls("look_slowly"):
-            await asyncio.sleep(0.05)
+    await called(opened, "look_slowly", 1)
     await handle.execute_update("message", {"text": "leave out France", "by": "ana"})
-    heard = []
-    listening = opened.desk.scripts.scripts["message"]
-    opened.desk.scripts.scripts["message"] = lambda conversation: (
-        heard.append(told(conversation)) or listening[min(len(heard), 2)]
-    )
+    heard = listened(opened.desk, "message")
     (opened.folder / "go").touch()
     assert (await ended(handle))["outcome"] == "completed"
 
@@ -157,6 +161,48 @@ async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_sa
     assert "leave out France" in heard[0]
     made = activities_in((await handle.fetch_history()).events)
     assert [name for name, _, _ in made].count("ask_model") == 3
+
+
+@promise("runs:one-activity")
+async def test_what_is_looked_at_for_secrets_while_a_call_ends_is_read_at_that_same_step(opened, monkeypatch):
+    show, looks, go = Records.show, asyncio.Event(), asyncio.Event()
+
+    async def shown(records, run, payload, source, *more):
+        if source == PERSON:
+            looks.set()
+            await asyncio.wait_for(go.wait(), 150)
+        return await show(records, run, payload, source, *more)
+
+    monkeypatch.setattr(Records, "show", shown)
+    handle = await begun(opened, "looked-at", Reply(calls=[("desk__look_long", {})]), LOOK)
+    await called(opened, "look_long", 1)
+    sending = asyncio.ensure_future(handle.execute_update("message", {"text": "leave out France", "by": "ana"}))
+    await asyncio.wait_for(looks.wait(), 150)
+    heard = listened(opened.desk, "looked-at")
+    (opened.folder / "long").touch()
+    async with asyncio.timeout(150):
+        while await completed(handle) < 3:
+            await asyncio.sleep(0.1)
+    go.set()
+    await sending
+    assert (await ended(handle))["outcome"] == "completed"
+
+    assert "leave out France" in heard[0]
+
+
+def listened(desk, label):
+    """Return a list that takes up what the model is told from now on, after its first answer."""
+    heard, replies = [], desk.scripts.scripts[label]
+    desk.scripts.scripts[label] = lambda conversation: (
+        heard.append(told(conversation)) or replies[min(len(heard), len(replies) - 1)]
+    )
+    return heard
+
+
+async def completed(handle):
+    """Return how many activities of a run have answered."""
+    events = (await handle.fetch_history()).events
+    return sum(event.HasField("activity_task_completed_event_attributes") for event in events)
 
 
 @promise("runs:one-activity")
@@ -274,9 +320,7 @@ async def test_writes_to_one_provider_keep_their_order_where_the_first_is_sent_a
 async def test_a_cancelled_run_makes_no_call_that_waited_for_another_one(opened):
     both = Reply(calls=[("desk__pay_slowly", {"n": 1}), ("desk__pay_slowly", {"n": 2})])
     handle = await begun(opened, "waiting", both)
-    async with asyncio.timeout(150):
-        while not opened.server.calls("pay_slowly"):
-            await asyncio.sleep(0.05)
+    await called(opened, "pay_slowly", 1)
     await handle.cancel()
     await asyncio.sleep(4)
     (opened.folder / "paid").touch()
@@ -291,19 +335,13 @@ async def test_a_cancelled_run_makes_no_call_that_waited_for_another_one(opened)
 async def paused_at_its_second_call(opened, label):
     """Begin a run of five writes one after the other; return it when its pause has reached the activity."""
     handle = await begun(opened, label, Reply(calls=[(f"desk__pay_{label}", {"n": n}) for n in range(1, 6)]))
-    await called(opened, label, 2)
+    await called(opened, f"pay_{label}", 2)
     await handle.execute_update("pause", {"reason": "wait", "by": "ana"})
     # The worker learns of it with a heartbeat, once a second.
     await asyncio.sleep(4)
     (opened.folder / f"{label}2").touch()
-    await called(opened, label, 3)
+    await called(opened, f"pay_{label}", 3)
     return handle
-
-
-async def called(opened, label, times):
-    async with asyncio.timeout(150):
-        while len(opened.server.calls(f"pay_{label}")) < times:
-            await asyncio.sleep(0.05)
 
 
 @promise("runs:one-activity")
@@ -376,6 +414,30 @@ async def test_a_pause_ends_no_run_whose_activity_no_worker_has_begun(temporal, 
 
     assert result["outcome"] == "completed"
     assert len(server.calls("pay")) == 1
+
+
+@promise("runs:one-activity")
+@pytest.mark.thorough
+async def test_what_a_person_says_during_calls_too_fast_to_ask_the_run_after_them_is_read_soon(
+    temporal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("activities.steps.UNSEEN_S", 600)
+    monkeypatch.setattr("workflows.dispatch.activity_calls.UNASKED", timedelta(seconds=600))
+    rules = Desk()
+    server = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": "seen", "until": "go"}})
+    site = {"policy": POLICY, "toolbox": toolbox_of_servers(tmp_path, desk=server), "replayed": False}
+    async with engine(temporal, tmp_path, rules, **site) as made:
+        made.desk, made.server = rules, server
+        handle = await begun(made, "fast", LOOK, LOOK)
+        await called(made, "look", 1)
+        await handle.execute_update("message", {"text": "leave out France", "by": "ana"})
+        # The worker learns of it with a heartbeat, once a second.
+        await asyncio.sleep(4)
+        heard = listened(rules, "fast")
+        (tmp_path / "go").touch()
+        assert (await ended(handle))["outcome"] == "completed"
+
+    assert "leave out France" in heard[0]
 
 
 @promise("runs:one-activity")
