@@ -448,8 +448,9 @@ class Handlers:
         context.undoing = True
         self.pending_before_undo = tuple(context.approvals.pending)
         try:
-            await self._without_people(lambda: context.calls_in_flight == 0)
-            undone = await self._rolled_back(said.to_step)
+            with context.activities.undoing():
+                await self._without_people(lambda: context.calls_in_flight == 0)
+                undone = await self._rolled_back(said.to_step)
             context.undos += 1
         finally:
             context.undoing = False

@@ -66,7 +66,7 @@ class Rollback:
     async def undo_effects(self, effects: Collection[int]) -> None:
         """Undo these effects only, the last one first."""
         state = self.context.state
-        with self.context.doing(State.UNDOING):
+        with self.context.doing(State.UNDOING), self.context.activities.undoing():
             for effect in sorted(effects, reverse=True):
                 slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
                 if slot is not None:
@@ -98,7 +98,7 @@ class Rollback:
         self, to_step: int | None, note: Callable[[Undone], None], between: Callable[[], Awaitable[None]]
     ) -> None:
         state = self.context.state
-        with self.context.doing(State.UNDOING):
+        with self.context.doing(State.UNDOING), self.context.activities.undoing():
             for slot in state.undo.to_undo(to_step):
                 if why := await _stopped(between):
                     note(self._left(to_step, why))

@@ -18,7 +18,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from backstay import calls, errors
 from backstay.bounds import PAYLOAD
 from backstay.calls import EncodedInput
-from backstay.requests import CallTool, OfRun
+from backstay.requests import OfRun
 from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
 from backstay.task.task import LAST, URGENT, USUAL
@@ -88,6 +88,7 @@ class ActivityCalls:
         """The numbers of what they have told it that is still looked at, such as for secrets."""
         self._interruptible: dict[workflow.ActivityHandle[Any], _Interruptible] = {}
         """What may be told to end."""
+        self._undoing = 0
         self.under_way = 0
         """How many activities the run waits for."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
@@ -151,7 +152,7 @@ class ActivityCalls:
             raise
         with self._counted() if counted else nullcontext():
             try:
-                more = self._keywords(ask, options, urgent=urgent)
+                more = self._keywords(options, urgent=urgent)
                 handle = workflow.start_activity(call, given, summary=summary or None, **more)
                 with self._heard(handle, ask) if interruptible else nullcontext():
                     answer = await handle
@@ -173,6 +174,15 @@ class ActivityCalls:
             self.state.withdraw_events(ask)
         else:
             self.state.confirm_decisions(ask.decisions)
+
+    @contextmanager
+    def undoing(self) -> Generator[None]:
+        """Let all that is begun go before the steps of other runs, since what stands wrongly is being undone."""
+        self._undoing += 1
+        try:
+            yield
+        finally:
+            self._undoing -= 1
 
     @property
     def takes_news(self) -> bool:
@@ -234,15 +244,15 @@ class ActivityCalls:
         finally:
             self.under_way -= 1
 
-    def _keywords(self, ask: OfRun, options: Options, *, urgent: bool) -> dict[str, Any]:
+    def _keywords(self, options: Options, *, urgent: bool) -> dict[str, Any]:
         """Return the options of an activity, with what it adds to the priority of its run.
 
         A run that was started without a fairness key, such as by another Temporal client, gets that of its user here.
         """
         own = workflow.info().priority
         key = own.priority_key or USUAL
-        undoes = isinstance(ask, CallTool) and ask.purpose in {"undo", "verify_undo"}
-        wanted = min(key, URGENT) if urgent or options.urgent or undoes else min(key + options.last, LAST)
+        first = urgent or options.urgent or self._undoing
+        wanted = min(key, URGENT) if first else min(key + options.last, LAST)
         priority = Priority(
             priority_key=None if wanted == key else wanted,
             fairness_key=None if own.fairness_key else self.state.task.fairness_key,

@@ -12,6 +12,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.records import Records
 from activities.runs.notifications import PERSON
+from backstay.task.task import URGENT
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, told
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
@@ -63,7 +64,7 @@ async def opened(temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ahead")
     declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}, "send": {"idempotent": True}}
     tools = [reads("look"), reads("look_slowly"), reads("look_long"), reads("fail")]
-    tools += [writes("pay"), writes("pay_back"), writes("pay_slowly"), writes("send")]
+    tools += [writes("pay"), writes("pay_back"), writes("pay_slowly"), writes("send"), writes("keep")]
     tools += [writes(f"pay_{name}") for name in TURNS]
     answers = {
         "look": {"data": "seen"},
@@ -72,6 +73,7 @@ async def opened(temporal, tmp_path_factory):
         "fail": {"error": "no such thing"},
         "pay": {"data": {"id": "p1"}},
         "pay_back": {"data": {}},
+        "keep": {"data": {}},
         "pay_slowly": {"data": {"id": "p2"}, "until": "paid"},
         "send": [{"die": True}, {"data": {}}],
     }
@@ -244,15 +246,19 @@ async def test_a_run_goes_on_after_a_pause_that_is_refused(opened):
 
 @promise("runs:one-activity")
 async def test_an_undo_interrupts_the_model_and_the_run_goes_on(opened):
-    handle = await begun(opened, "undo", PAY, LOOK, held=2)
+    both = Reply(calls=[("desk__pay", {}), ("desk__keep", {})])
+    handle = await begun(opened, "undo", both, LOOK, held=2)
     await reached(opened, "undo")
     ask = {"reason": "it was too much", "by": "ana"}
     undone = await asyncio.wait_for(handle.execute_update("undo", ask), INTERRUPTED_S)
     result = await ended(handle)
     await assert_interrupted_first(handle)
 
-    assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
+    assert [effect["state"] for effect in undone["undone"]] == ["kept", "compensated"]
     assert result["outcome"] == "completed"
+    ordered = [event.activity_task_scheduled_event_attributes for event in (await handle.fetch_history()).events]
+    urgent = [given.activity_type.name for given in ordered if given.priority.priority_key == URGENT]
+    assert sorted(urgent) == ["call_tool", "hide_secrets", "settle_effect"]
 
 
 @promise("runs:one-activity")
