@@ -34,7 +34,7 @@ class Pausing:
         self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def wait(self, endpoint: str) -> None:
-        """Return once a request may be sent; raises ModelUnavailable, unbilled, where that takes longer."""
+        """Return once a request may be sent; raises ModelUnavailable, unbilled and held, where that takes longer."""
         left = await self._left(endpoint)
         if not left:
             return
@@ -43,6 +43,7 @@ class Pausing:
             raise ModelUnavailable(
                 f"the model endpoint has asked to send nothing for a while, of which {left:.0f} s are left",
                 unbilled=True,
+                held=True,
                 retry_after=round(left, 1),
             )
         await asyncio.sleep(left)

@@ -1,9 +1,8 @@
 """Ask the model for the next decision, and reserve money for each try before it is spent."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -20,6 +19,7 @@ from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
 from workflows.calls.lifelines import progress_line
+from workflows.calls.questions import Ahead, Asking, Purpose
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import BUG, LOST, Interrupted, TooLarge, error_of
 
@@ -38,70 +38,6 @@ OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
 """Faults of which another worker may be free."""
 ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
-
-Purpose = Literal["step", "closing", "perception", "review"]
-
-
-@dataclass
-class Asking:
-    """Hold how far one call has come."""
-
-    purpose: Purpose
-    choices: list[ModelChoice]
-    """Who is asked, and those that may be asked instead, in their order."""
-    tries: int = 0
-    since: datetime = field(default_factory=workflow.now)
-    failed: datetime | None = None
-    """When it failed first."""
-    needed: int | None = None
-    """What the call costs at most, where a reservation was too small for it."""
-    why: str = ""
-    """Why that is more than it should cost."""
-    asks_tokens: int = 0
-    """How many tokens there are to send, where too few were left for it."""
-    answer_tokens: int = 0
-    """How many the shortest answer needs."""
-    work: PlanWork | None = None
-    """What is to be looked at, where a verdict is asked for."""
-
-    @property
-    def closing(self) -> bool:
-        """Return whether it is paid from what was kept back."""
-        return self.purpose == "closing"
-
-    def learns(self, facts: dict[str, Any]) -> bool:
-        """Note what the call needs, as the worker that refused it says; return whether that is more than was known."""
-        asks, needed = int(facts.get("asks_tokens", 0)), int(facts.get("needed", 0))
-        if asks > self.asks_tokens:
-            self.asks_tokens, self.answer_tokens = asks, int(facts.get("answer_tokens", 0))
-            return True
-        more = needed > (self.needed or 0)
-        self.needed, self.why = max(needed, self.needed or 0) or None, str(facts.get("why", ""))
-        return more
-
-    def forget_needs(self) -> None:
-        """Ask anew what the next try needs."""
-        self.needed, self.asks_tokens, self.answer_tokens = None, 0, 0
-
-    def begin_again(self, choices: list[ModelChoice]) -> None:
-        """Count tries from zero."""
-        self.choices, self.tries, self.since, self.failed = choices, 0, workflow.now(), None
-
-
-@dataclass
-class Ahead:
-    """Hold a question that goes to the model together with the calls before it."""
-
-    asking: Asking
-    held: Reservation | None
-    ask: calls.AskModel
-    sent: int
-    """How many of the items that the model is to be told go with it."""
-    decision: Decision | None = None
-    fault: ApplicationError | None = None
-    """Why the model gave no decision."""
-    learned: bool = False
-    """Whether the fault says what the next try needs."""
 
 
 class ModelCalls:
@@ -292,23 +228,46 @@ class ModelCalls:
         if learned:
             return
         asking.forget_needs()
-        self.tried = True
-        await self._failed(asking, error, _facts(error))
+        facts = _facts(error)
+        self.tried = self.tried or not facts.get("held")
+        await self._failed(asking, error, facts)
 
     async def _failed(self, asking: Asking, error: ApplicationError, facts: dict[str, Any]) -> None:
         """Wait, or turn to another model, before the next try; raises what there is no next try for."""
-        asking.tries += 1
+        held_before, asking.held = asking.held, bool(facts.get("held"))
+        asking.tries += not asking.held
         if self._falls_back(asking, error, facts):
             return
         hurried = asking.purpose != "step"
         if hurried and (asking.tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
             raise error
+        if asking.held:
+            if not held_before:
+                self.context.record("model.held", one_line(error.message, 300))
+            await self._held(float(facts.get("retry_after") or 1))
+            return
         asking.failed = asking.failed or workflow.now()
         # Patience with a worker begins with the first failure, not when the call was handed to it.
         since = asking.failed if error.type in OF_ONE_WORKER else asking.since
         if await self._after(error, facts, asking.tries, since):
             self._use("")
             asking.begin_again(self._choices(asking.purpose))
+
+    async def _held(self, seconds: float) -> None:
+        """Wait with others for an endpoint that has asked one of them to; it counts as time, and not as a try."""
+        most = self.context.state.budget.max_wall_seconds
+        left = LONGEST_WAIT_S if most is None else max(0.0, most - self.context.stopwatch.seconds)
+        await self._waited(min(seconds, left))
+        await self.context.afford(self._out_of_time)
+
+    def _out_of_time(self) -> str | None:
+        most, used = self.context.state.budget.max_wall_seconds, self.context.stopwatch.seconds
+        return None if most is None or used < most else exceeded(Limit.WALL, used, most)
+
+    async def _waited(self, seconds: float) -> None:
+        seconds = min(seconds, LONGEST_WAIT_S)
+        with self.context.doing(State.WAITING):
+            await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
 
     def _falls_back(self, asking: Asking, error: ApplicationError, facts: dict[str, Any]) -> bool:
         """Turn to the next model when this one refuses, or has had its tries; return whether there is one."""
@@ -319,7 +278,8 @@ class ModelCalls:
         if error.type == "ModelUnavailable" and asking.tries < TRIES and not waits:
             return False
         failed, *others = asking.choices
-        self.context.record("model.failed", f"try {asking.tries}: {error.message}", type=error.type)
+        if not facts.get("held"):
+            self.context.record("model.failed", f"try {asking.tries}: {error.message}", type=error.type)
         data = {"from": failed.name, "to": others[0].name, "why": error.message}
         text = f"{failed.name} failed, so {others[0].name} is asked: {error.message}"
         self.context.record("model.fallback", one_line(text, 300), **data)
@@ -422,9 +382,7 @@ class ModelCalls:
             raise error_of(error)
         wait = facts.get("retry_after")
         if isinstance(wait, int | float) and wait > 0 and tries < WAITS:
-            seconds = min(float(wait), LONGEST_WAIT_S)
-            with self.context.doing(State.WAITING):
-                await workflow.sleep(timedelta(seconds=seconds), summary=f"the model asked to wait {seconds:g} s")
+            await self._waited(float(wait))
             return False
         pause = timedelta(seconds=2 ** min(tries - 1, 3))
         if self._may_retry(kind, tries, since, pause):

@@ -27,7 +27,8 @@ from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
 from workflows.asking.reminders import never
-from workflows.calls.model_calls import Ahead, ModelCalls
+from workflows.calls.model_calls import ModelCalls
+from workflows.calls.questions import Ahead
 from workflows.calls.reconcile import CallWithResult, Reconcile
 from workflows.calls.task_polls import TaskPolls
 from workflows.consent.asked_calls import shown_call

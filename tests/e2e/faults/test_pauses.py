@@ -13,11 +13,14 @@ from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import ModelUnavailable, StoreUnavailable
 from backstay.testing import Reply
 from store.opening import open_store
+from store.pauses import Pauses
 from tests.engine import ended, engine
 from tests.requirements import promise
+from workflows.calls.model_calls import WAITS
 
 RUNS = 12
 PAUSE_S = 5
+PART_S = 0.2
 PAUSED = text("SELECT endpoint FROM endpoint_pauses")
 
 
@@ -49,6 +52,32 @@ async def test_what_one_worker_is_told_holds_up_the_runs_of_all_until_it_is_over
     assert {result["outcome"] for result in results} == {"completed"}
     assert len(asked) == 1 + len(runs), "a request was refused"
     assert min(asked[1:]) - asked[0] > PAUSE_S - 0.5
+
+
+@promise("models:pause-of-all")
+async def test_a_run_waits_for_what_others_were_told_for_as_long_as_its_time_lasts_and_asks_nobody(
+    temporal, tmp_path, monkeypatch
+):
+    held = iter([PART_S] * (WAITS + 2))
+
+    async def left(*_):
+        return next(held, 0.0)
+
+    for name in ("LOOK_S", "LONGEST_WAIT_S"):
+        monkeypatch.setattr(pausing, name, 0.0)
+    monkeypatch.setattr(Pauses, "left", left)
+    async with engine(temporal, tmp_path, lambda _: Reply(calls=[("finish", {"summary": "done"})])) as opened:
+        result = await ended(await opened.start("held"))
+        held = iter(lambda: PART_S, None)
+        late = {"text": "late", "budget": {"max_wall_seconds": 2, "on_exhausted": "fail"}}
+        out_of_time = await ended(await opened.start(late))
+        asked = len(opened.model.requests)
+
+    assert result["outcome"] == "completed"
+    names = [event["name"] for event in result["events"]]
+    assert (names.count("model.held"), names.count("model.failed")) == (1, 0)
+    assert (out_of_time["outcome"], asked) == ("budget_exceeded", 1)
+    assert "max_wall_seconds" in out_of_time["error"]["message"]
 
 
 @promise("models:pause-of-all")
