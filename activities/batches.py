@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.interruptions import Interruption, at_once
 from activities.resources import Activities, Resources
-from activities.retrying import implements
+from activities.retrying import implements, is_retry
 from activities.telemetry.calls import call_span
 from activities.tools.tools import Tools
 from backstay import calls
@@ -46,7 +46,7 @@ class Batches(Activities):
         ask = ask.model_copy(update={"events": (), "numbered": (), "decisions": ()})
         # Looked at once for all of them.
         await self.records.secrets.of(ask.run)
-        found = await self._recorded(ask) if activity.info().attempt > 1 else {}
+        found = await self._recorded(ask) if is_retry() else {}
         interruption = Interruption(at_once)
         async with self._recording(ask, found) as ended:
             making = self.each_made(calls_of(ask), found, interruption, lets_go=True, ended=ended)

@@ -139,6 +139,14 @@ def tried_for() -> float:
     return (activity.info().started_time - _first_attempt()).total_seconds() + here
 
 
+def is_retry() -> bool:
+    """Return whether an earlier attempt may have done something.
+
+    Where an operator resets an activity, Temporal counts its attempts anew, and keeps what the last heartbeat told.
+    """
+    return activity.info().attempt > 1 or bool(activity.info().heartbeat_details)
+
+
 def _first_attempt() -> datetime:
     info = activity.info()
     for detail in info.heartbeat_details:

@@ -15,7 +15,7 @@ from activities.batches import Batches, Found, calls_of, drafts_of
 from activities.interruptions import Interruption, by_run
 from activities.model.model import Model
 from activities.resources import Activities, Resources
-from activities.retrying import implements, told_of
+from activities.retrying import implements, is_retry, told_of
 from activities.telemetry.calls import call_span
 from backstay import calls
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
@@ -47,7 +47,7 @@ class Steps(Activities):
         Only the first attempt asks the model: the amount reserved for that may be spent once. Work that the first
         attempt cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
         """
-        first = activity.info().attempt == 1
+        first = not is_retry()
         acted = await self._acted_and_asked(ask, first=first)
         if await self._is_written():
             return acted

@@ -7,11 +7,15 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetActivityRequest
 from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.records import Records
 from activities.runs.notifications import PERSON
+from activities.steps import Steps
 from backstay.task.task import URGENT
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, told
@@ -460,3 +464,33 @@ async def test_calls_that_are_too_large_together_are_made_by_themselves(temporal
     assert result["outcome"] == "completed"
     assert sorted(call["arguments"]["n"] for call in server.calls("pay")) == [0, 1]
     assert await names_of(handle) == ["open_run", "ask_model", "call_tool", "call_tool", "ask_model", "close_run"]
+
+
+@promise("runs:one-activity")
+@pytest.mark.thorough
+async def test_an_activity_that_is_reset_after_the_model_was_asked_does_not_ask_it_again(opened, monkeypatch):
+    decided = Steps._decided
+
+    async def lost(steps, ask, acted):
+        monkeypatch.undo()
+        await decided(steps, ask, acted)
+        raise ApplicationError("the worker is lost", next_retry_delay=timedelta(seconds=600))
+
+    monkeypatch.setattr(Steps, "_decided", lost)
+    # It takes long enough for a heartbeat.
+    handle = await begun(opened, "reset", PAY, LOOK, held=2, answers_after=4)
+    async with asyncio.timeout(150):
+        while not (waiting := [left for left in await pending_activities(handle) if left.attempt == 2]):
+            await asyncio.sleep(0.2)
+    execution = WorkflowExecution(workflow_id=handle.id)
+    ask = ResetActivityRequest(namespace=opened.client.namespace, execution=execution, id=waiting[0].activity_id)
+    await opened.client.workflow_service.reset_activity(ask)
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert await names_of(handle) == ["open_run", "ask_model", "act_and_ask", "ask_model", "close_run"]
+    assert [effect["n"] for effect in result["effects"]] == [1]
+
+
+async def pending_activities(handle):
+    return (await handle.describe()).raw_description.pending_activities
