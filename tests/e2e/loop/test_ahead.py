@@ -171,15 +171,7 @@ async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_sa
 
 @promise("runs:one-activity")
 async def test_what_is_looked_at_for_secrets_while_a_call_ends_is_read_at_that_same_step(opened, monkeypatch):
-    show, looks, go = Records.show, asyncio.Event(), asyncio.Event()
-
-    async def shown(records, run, payload, source, *more):
-        if source == PERSON:
-            looks.set()
-            await asyncio.wait_for(go.wait(), 150)
-        return await show(records, run, payload, source, *more)
-
-    monkeypatch.setattr(Records, "show", shown)
+    looks, go = slow_looks(monkeypatch)
     handle = await begun(opened, "looked-at", Reply(calls=[("desk__look_long", {})]), LOOK)
     await called(opened, "look_long", 1)
     sending = asyncio.ensure_future(handle.execute_update("message", {"text": "leave out France", "by": "ana"}))
@@ -194,6 +186,20 @@ async def test_what_is_looked_at_for_secrets_while_a_call_ends_is_read_at_that_s
     assert (await ended(handle))["outcome"] == "completed"
 
     assert "leave out France" in heard[0]
+
+
+def slow_looks(monkeypatch):
+    """Return what is set when words of people are looked at, and what they wait for then."""
+    show, looks, go = Records.show, asyncio.Event(), asyncio.Event()
+
+    async def shown(records, run, payload, source, *more):
+        if source == PERSON:
+            looks.set()
+            await asyncio.wait_for(go.wait(), 150)
+        return await show(records, run, payload, source, *more)
+
+    monkeypatch.setattr(Records, "show", shown)
+    return looks, go
 
 
 def listened(desk, label):
@@ -245,6 +251,28 @@ async def test_a_run_goes_on_after_a_pause_that_is_refused(opened):
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("pause", {"by": TOKEN})
     assert "a secret stands in it" in str(refused.value.cause)
+    assert (await ended(handle))["outcome"] == "completed"
+
+
+@promise("runs:one-activity")
+@pytest.mark.thorough
+async def test_a_pause_whose_words_are_still_looked_at_holds_the_run_and_can_be_lifted(opened, monkeypatch):
+    looks, go = slow_looks(monkeypatch)
+    handle = await begun(opened, "lifted", PAY, LOOK, held=2)
+    await reached(opened, "lifted")
+    pausing = asyncio.ensure_future(handle.execute_update("pause", {"reason": "wait for me", "by": "ana"}))
+    await asyncio.wait_for(looks.wait(), 150)
+    async with asyncio.timeout(INTERRUPTED_S):
+        while (await handle.query("status"))["state"] != "paused":
+            await asyncio.sleep(0.1)
+    assert (await handle.query("interruption"))["held_up"] == "paused"
+    resuming = asyncio.ensure_future(handle.execute_update("resume", {"by": "ana"}))
+    await asyncio.sleep(1)
+    assert not resuming.done()
+    go.set()
+
+    assert await pausing == {"paused": True}
+    assert await resuming == {"paused": False, "was": "wait for me"}
     assert (await ended(handle))["outcome"] == "completed"
 
 
