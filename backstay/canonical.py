@@ -57,13 +57,15 @@ def deeper_than(value: Any, levels: int) -> bool:
     """Return whether JSON is nested deeper; nothing can exhaust the stack."""
     level: list[Any] = [value]
     for _ in range(levels):
-        level = [
-            item
-            for value in level
-            for item in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
-        ]
-        if not level:
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        if not below:
             return False
+        level = below
     return True
 
 

@@ -140,7 +140,9 @@ class AskModel(OfRun):
         """Name what the model is asked for."""
         if self.work is not None:
             return "review"
-        return "closing" if self.closing else "perception" if self.perception else "step"
+        if self.closing:
+            return "closing"
+        return "perception" if self.perception else "step"
 
     def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
         """Return the event of this call."""

@@ -310,7 +310,9 @@ def _fill(text: str, limit: int) -> tuple[str, int]:
     room, at = limit, 0
     while at < len(text):
         step = 2 if text.startswith("\r\n", at) else 1
-        sign = LINE_BREAK if step == 2 or text[at] == "\n" else _code(text[at]) if at in marked else _sign(text[at])
+        sign = _code(text[at]) if at in marked else _sign(text[at])
+        if step == 2 or text[at] == "\n":
+            sign = LINE_BREAK
         if len(sign) > room:
             break
         shown.append(sign)

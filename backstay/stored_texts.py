@@ -38,13 +38,17 @@ def holds_stored_text(value: Any) -> bool:
 def escape_object(value: dict[str, Any]) -> dict[str, Any]:
     """Return an object so that it does not stand for a stored text: only one of that form is written otherwise."""
     name = _name_of(value)
-    return value if not name else {f"${key}" if key == name else key: item for key, item in value.items()}
+    if not name:
+        return value
+    return {f"${key}" if key == name else key: item for key, item in value.items()}
 
 
 def unescape_object(value: dict[str, Any]) -> dict[str, Any]:
     """Return an object as it was before `escape_object`."""
     name = _name_of(value)
-    return value if name in {"", REF} else {key[1:] if key == name else key: item for key, item in value.items()}
+    if name in {"", REF}:
+        return value
+    return {key[1:] if key == name else key: item for key, item in value.items()}
 
 
 def escape_stored(value: Any) -> Any:

@@ -43,7 +43,8 @@ def shown_forecast(entries: Iterable[ForecastEntry], most: int) -> tuple[Forecas
 def forecast_lines(forecast: Iterable[ForecastEntry]) -> Iterator[str]:
     """Yield a shown forecast as lines: each call with how sure it is, and its arguments under it."""
     for entry in forecast:
-        said = "would be made" if entry.writes else "assumed" if entry.assumed else "read"
+        read = "assumed" if entry.assumed else "read"
+        said = "would be made" if entry.writes else read
         yield f"{entry.idx}. {entry.tool} ({said})"
         for name, value in entry.arguments.items():
             yield from (f"   {line}" for line in argument_lines(name, value))

@@ -209,7 +209,8 @@ class Proposal(Frozen):
             if part.part not in parts:
                 return part
             out = sorted(set(part.steps) & set(rejected))
-            why = {"rejected": out} | ({"comment": comment} if comment else {}) if out else {}
+            said = {"comment": comment} if comment else {}
+            why = {"rejected": out} | said if out else {}
             return part.model_copy(update={"decided": (*part.decided, vote | why)})
 
         return self.model_copy(update={"parts": tuple(map(voted, self.parts))})

@@ -114,7 +114,8 @@ def _standing(part: ProposalPart, *, waits: bool) -> Iterator[str]:
         return
     said = {vote.get("by") for vote in part.decided}
     left = [person for person in part.approvers if person not in said]
-    who = ", ".join(left) if left else "a verified person" if part.quorum > 1 or part.no_self_approval else "anyone"
+    others = "a verified person" if part.quorum > 1 or part.no_self_approval else "anyone"
+    who = ", ".join(left) if left else others
     if missing < len(left) or (missing > 1 and not left):
         who = f"{missing} of {who}" if left else f"{missing} verified persons"
     yield f"waits for {who}{', but not for the person who started the run' if part.no_self_approval else ''}"

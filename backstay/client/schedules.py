@@ -80,7 +80,8 @@ class Schedules:
         except RPCError as error:
             if error.status is RPCStatusCode.INVALID_ARGUMENT:
                 said = one_line(error.message, 300)
-                field = "time_zone" if "zone" in said.lower() else "cron" if times.cron else "every"
+                given = "cron" if times.cron else "every"
+                field = "time_zone" if "zone" in said.lower() else given
                 raise TaskInvalid(f"{field}: Temporal does not understand it: {said}; correct it") from None
             raise error_from_rpc(error, "") from None
 

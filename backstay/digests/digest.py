@@ -227,7 +227,8 @@ class _Summary:
     def _sentence(self) -> str:
         """Describe the payload in a sentence."""
         if isinstance(self.data, str):
-            what = "A log" if self.said.is_log else f"{self.said.mails} mails" if self.said.mails else "A text"
+            written = f"{self.said.mails} mails" if self.said.mails else "A text"
+            what = "A log" if self.said.is_log else written
             return f"{what} of {len(self.lines)} lines and {len(self.data)} characters."
         if self.table is None:
             return f"A record of {self.size} bytes."

@@ -134,5 +134,6 @@ class Effect(Frozen):
     @property
     def sends_settled(self) -> int:
         """Return how many of its sends have a known outcome."""
-        lost = self.unknown and self.state is not EffectState.DOUBTFUL
-        return self.send - 1 if lost else 0 if self.state is EffectState.PLANNED else self.send
+        if self.unknown and self.state is not EffectState.DOUBTFUL:
+            return self.send - 1
+        return 0 if self.state is EffectState.PLANNED else self.send

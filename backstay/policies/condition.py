@@ -138,14 +138,15 @@ def _enter(pointer: str, item: Any, key: str, hidden: OpaqueValues) -> Iterable[
             # More digits than any list has elements: int() refuses thousands of them.
             return ((below, item[int(key)] if len(key) < 10 and int(key) < len(item) else _MISSING),)
         case list():
-            return [
-                (pointer_to(f"{pointer}/{index}", key), element.get(key, _MISSING))
-                if isinstance(element, dict)
-                else (f"{pointer}/{index}", element if hidden.is_one(element) else _MISSING)
-                for index, element in enumerate(item)
-            ]
+            return [_in_element(f"{pointer}/{index}", element, key, hidden) for index, element in enumerate(item)]
         case _:
             return ((below, _MISSING),)
+
+
+def _in_element(pointer: str, element: Any, key: str, hidden: OpaqueValues) -> tuple[str, Any]:
+    if isinstance(element, dict):
+        return pointer_to(pointer, key), element.get(key, _MISSING)
+    return pointer, element if hidden.is_one(element) else _MISSING
 
 
 def _judge_origin(

@@ -120,8 +120,10 @@ def differ_in_one(word: str, other: str) -> bool:
 def marks(text: str) -> set[str]:
     """Return the words and pairs of words of a string, those of what is coded in it included."""
     in_order = _in_order(text)
-    # A border is not a word, and with a word before or after it makes that word again.
-    single = ["" if word == BORDER else word for word in in_order] if BORDER in text else in_order
+    single = in_order
+    if BORDER in text:
+        # A border is not a word, and with a word before or after it makes that word again.
+        single = ["" if word == BORDER else word for word in in_order]
     found = set(single)
     coded = max(map(len, found), default=0) >= _LONG
     found.update(map(add, single, islice(single, 1, None)))

@@ -38,9 +38,7 @@ def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[in
     """Return where the value behind an operator begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
-        bare = (_REST_OF_LINE if whole_line else _CHOSEN if chosen else _BARE).match(text, at)
-        end = len(text[: bare.end()].rstrip()) if bare and whole_line else (bare.end() if bare else at)
-        return at, end
+        return at, _bare_end(text, at, whole_line=whole_line, chosen=chosen)
     quote, start = opening.group(), opening.end()
     if text.startswith(quote * 2, start) and len(quote) == 1:
         # Three quotes hold a string of many lines.
@@ -54,6 +52,14 @@ def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[in
         line = _REST_OF_LINE.match(text, start)
         end = line.end() if line else start
     return start, end
+
+
+def _bare_end(text: str, at: int, *, whole_line: bool, chosen: bool) -> int:
+    if whole_line:
+        rest = _REST_OF_LINE.match(text, at)
+        return len(text[: rest.end()].rstrip()) if rest else at
+    bare = (_CHOSEN if chosen else _BARE).match(text, at)
+    return bare.end() if bare else at
 
 
 _LONGEST_NAME = 64

@@ -1,6 +1,7 @@
 """Judge by its characters whether a string may be a secret: random, chosen by a person, or plain words."""
 
 import re
+import string
 from itertools import pairwise
 
 from backstay.data_files import data_beside
@@ -26,10 +27,11 @@ _COST_OF = {
 }
 _DEAR = 4.85
 """Words and names cost less for each character, random texts of letters and digits more."""
-_CLASSES = {
-    place: "0" if chr(place).isdecimal() else chr(place).lower() if chr(place).isalpha() else " "
-    for place in range(128)
-}
+_CLASSES = (
+    dict.fromkeys(range(128), " ")
+    | {ord(letter): letter.lower() for letter in string.ascii_letters}
+    | {ord(digit): "0" for digit in string.digits}
+)
 _ALPHABET = re.compile(r"[A-Za-z0-9_.~+/=:$%!*^#@&?-]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 

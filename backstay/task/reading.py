@@ -54,7 +54,8 @@ class Page(Frozen):
     def answer(self, reading: Reading) -> dict[str, Any]:
         """Return it as other programs read it."""
         plain = self.plain()
-        held = "value" if reading.ref is not None else "events" if reading.after is not None else "messages"
+        listed = "events" if reading.after is not None else "messages"
+        held = "value" if reading.ref is not None else listed
         return {name: plain[name] for name in (held, "total", "next")}
 
 

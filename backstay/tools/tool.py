@@ -289,7 +289,8 @@ def tool_result(
     With `happened`, it took place and its answer is lost. The trace names what was done, and never a value.
     """
     success = error is None or happened
-    ended = "took place, and its answer is lost" if happened else "succeeded" if success else f"failed: {kind}"
+    answered = "succeeded" if success else f"failed: {kind}"
+    ended = "took place, and its answer is lost" if happened else answered
     effect = context.get("effect")
     trace = [f"called {tool}", *([] if effect is None else [f"as effect {effect}"]), ended]
     known = {"tool": tool, "effect": None, "ref": None, "undo": None, "cached": False, "simulated": False, **context}

@@ -193,7 +193,8 @@ def _of_ends(head: ChainHead, seen: Mapping[int, Row], first: str) -> list[Chain
     """Return what is wrong with what the head says of the last row, and of the last one that is signed."""
     faults: list[ChainFault] = []
     for what, n, end in (("last", head.n, head.hash), ("last signed", head.signed_n, head.signed_hash)):
-        found = first if n == 0 else seen[n].hash if n in seen else ""
+        known = seen[n].hash if n in seen else ""
+        found = first if n == 0 else known
         unsigned = not head.key and not head.signed_n and not head.signed_hash
         if found != end and not (what == "last signed" and unsigned):
             faults.append(ChainFault(what=f"the head names another {what} row {n} than there is"))
