@@ -130,8 +130,8 @@ class PayloadRecords:
 
 def _said(digest: dict[str, Any]) -> dict[str, str]:
     if "data" in digest:
-        data = digest["data"]
-        text = "" if data is None else data if isinstance(data, str) else canonical(data)
+        data = "" if digest["data"] is None else digest["data"]
+        text = data if isinstance(data, str) else canonical(data)
         return {"snippet": one_line(text, SNIPPET)}
     size = digest["original_size"]
     rows = "" if size["rows"] is None else f"{size['rows']:,} rows, "

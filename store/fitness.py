@@ -259,7 +259,9 @@ def _keys_differ(name: str, mine: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _shown(some: Sequence[str]) -> str:
-    return "no key" if not some[0] else f"{'key' if len(some) == 1 else 'keys'} {', '.join(some)}"
+    if not some[0]:
+        return "no key"
+    return f"{'key' if len(some) == 1 else 'keys'} {', '.join(some)}"
 
 
 def _recorded(connection: Connection) -> Recorded:

@@ -269,11 +269,12 @@ def _anchored(name: str, root: Any) -> Any:
         if not waiting:
             return None
         part = waiting.pop(0)
-        if isinstance(part, dict) and (
-            name in (part.get("$anchor"), part.get("$dynamicAnchor")) or part.get("$id") == f"#{name}"
-        ):
-            return part
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        if isinstance(part, dict):
+            if name in (part.get("$anchor"), part.get("$dynamicAnchor")) or part.get("$id") == f"#{name}":
+                return part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
     return None
 
 

@@ -124,7 +124,8 @@ class Toolbox:
         built = await self._built_of(found)
         spoken = {name: listing.instructions for name, listing in found.items() if listing.instructions}
         signed_in = {name: listing.connection for name, listing in found.items() if listing.connection}
-        told = [spoken, signed_in] if signed_in else [spoken] if spoken else []
+        alone = [spoken] if spoken else []
+        told = [spoken, signed_in] if signed_in else alone
         return replace(
             built,
             version=digest_of([built.version, *told])[:16] if told else built.version,

@@ -306,6 +306,7 @@ def _beside(completion: Completion, found: Understood, parser: CompletionParser)
 
 def _priced(completion: Completion, price: TokenPrice | None, worst: int) -> ModelUsage:
     """Return the usage with its cost; an endpoint that does not say what it used is charged the most it can cost."""
-    usage = completion.usage
-    cost = 0 if price is None else price.micro(usage) if completion.reported else worst
+    usage, cost = completion.usage, 0
+    if price is not None:
+        cost = price.micro(usage) if completion.reported else worst
     return ModelUsage(**{name: value for name, value in usage.model_dump().items() if value} | {"cost_micro": cost})

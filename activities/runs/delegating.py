@@ -158,10 +158,11 @@ class DelegationActivities(Activities):
     async def _ended(self, ask: calls.EndSubruns, child: _Child, standing: int) -> EndedSubrun:
         """Keep what a sub-run says, and return it with what it has spent, as far as anybody knows."""
         subrun, row = child.subrun, child.row
-        never = subrun is None or subrun.run is None
-        spent = Spent() if never else subrun.spent if subrun is not None else None
         result = None if row is None or row.result is None else Result.model_validate(row.result)
-        outcome = "not begun" if never else (child.told.fault or "stopped") if result is None else result.outcome.value
+        spent, outcome = Spent(), "not begun"
+        if subrun is not None and subrun.run is not None:
+            spent = subrun.spent
+            outcome = (child.told.fault or "stopped") if result is None else result.outcome.value
         told = await self._told(child, result, outcome, spent, standing)
         read = [OTHERS if await self._has_read_others(row) else MODEL]
         kept = await self.records.keep(ask.run, DELEGATE, told, "engine", read=read)

@@ -69,9 +69,13 @@ def confined_process(pid: int) -> int | None:
 
 
 def _named(setting: str) -> Path:
-    path = Path(setting)
-    fault = "does not exist" if not path.is_file() else "is not a binary" if not is_elf(path) else None
-    fault = fault or (None if os.access(path, os.X_OK) else "may not be executed by this user")
+    path, fault = Path(setting), ""
+    if not path.is_file():
+        fault = "does not exist"
+    elif not is_elf(path):
+        fault = "is not a binary"
+    elif not os.access(path, os.X_OK):
+        fault = "may not be executed by this user"
     if fault:
         raise IsolationUnavailable(
             cause=f"BACKSTAY_NSJAIL names {setting!r}, which {fault}",

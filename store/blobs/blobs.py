@@ -308,7 +308,8 @@ class BlobStore(FileBlobStore):
         self.objects = objects
         self._moving: asyncio.Task[None] | None = None
         self._common = _Common(*(self.rows, own, seal, key, SharedRuns()), in_database=in_database, objects=objects)
-        self.place = "database" if in_database else "files" if objects is None else objects.address
+        outside = "files" if objects is None else objects.address
+        self.place = "database" if in_database else outside
         """As the setting says it."""
         self.in_folder = self._common.in_folder
         """Whether large payloads are in the folder, and programs read files."""

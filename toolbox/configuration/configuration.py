@@ -45,7 +45,9 @@ class ShapedCall(Strict):
     @field_validator("tool", mode="before")
     @classmethod
     def _accept_one(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+        if isinstance(value, list):
+            return tuple(value)
+        return (value,) if isinstance(value, str) else value
 
     def fill(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments as the server wants them, without those that are null. Raises ArgumentsInvalid."""
@@ -163,7 +165,9 @@ class ServerEntry(Strict):
     @field_validator("args", "env", "headers", mode="before")
     @classmethod
     def _accept_null(cls, value: Any, info: Any) -> Any:
-        return ([] if info.field_name == "args" else {}) if value is None else value
+        if value is not None:
+            return value
+        return [] if info.field_name == "args" else {}
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "ServerEntry":
@@ -354,7 +358,7 @@ class Configuration(Strict):
     def withheld(self, user_id: str, providers: Iterable[str]) -> dict[str, str]:
         """Return why this user does not see other providers than these, by provider."""
         users = self.users or {}
-        who = user_id if user_id in users else "*" if "*" in users else None
+        who = next((name for name in (user_id, "*") if name in users), None)
         granted = self.granted(user_id, providers)
         where = "users names neither the user nor *" if who is None else f"users.{who}.providers does not name it"
         off = {

@@ -184,7 +184,8 @@ class McpProvider:
         if connection is None or self._closed:
             return
         stateless = self._url is not None and not connection.shook_hands
-        idle_s = (_STATELESS_IDLE_S if stateless else _IDLE_S) if self._idle_timeout is None else self._idle_timeout
+        usual = _STATELESS_IDLE_S if stateless else _IDLE_S
+        idle_s = usual if self._idle_timeout is None else self._idle_timeout
         if idle_s > 0:
             self._idle = asyncio.get_running_loop().call_later(idle_s, self._fall_asleep, connection)
 

@@ -220,8 +220,9 @@ class OAuthConnections:
         if user_id == SERVICE and not self._is_current(found):
             async with self._making:
                 found = await self._store.get(user_id, provider)
-                current = found is not None and self._fits(found) and self._is_current(found)
-                return found if current else await self._own(provider, "" if found is None else found.id)
+                if found is not None and self._fits(found) and self._is_current(found):
+                    return found
+                return await self._own(provider, "" if found is None else found.id)
         over = found is not None and found.ends_at is not None and found.ends_at <= time.time()
         return None if found is None or over or found.state == "ended" else found
 

@@ -112,7 +112,8 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
         scalar = isinstance(data, str)
     else:
         rest = {key: value for key, value in said.items() if key not in _OF_THE_PROTOCOL}
-        data = None if not rest else json_safe(next(iter(rest.values())) if len(rest) == 1 else rest)
+        told = next(iter(rest.values())) if len(rest) == 1 else rest
+        data = json_safe(told) if rest else None
     label = label_of([said.get("_meta"), *_metas_in(parts)])
     if not (failed or _is_true(said.get("isError"))):
         return Answer(success=True, data=data, files=files, label=label, scalar=scalar)

@@ -64,7 +64,8 @@ class DecisionMemory:
     def _told(self, line: AcceptedLine, approval: Approval, *, here: bool, held: bool, why: str) -> dict[str, Any]:
         """Record and return how far a line holds."""
         whole = held or (here and approval.remember == "run")
-        holds = str(approval.remember) if whole else "run" if here else ""
+        within = "run" if here else ""
+        holds = str(approval.remember) if whole else within
         waits = "" if whole else one_line(why, 300) or NOBODY_ACCEPTS
         text = f"{line.words} holds for {HOLDS[holds]}{f'; {waits}' if waits else ''}"
         self.state.record("policy.remembered", one_line(text, 500), workflow.now(), line=line.id, holds=holds)

@@ -57,7 +57,8 @@ def prepare(source: str) -> PreparedProgram:
         module = tree if is_module else _as_body(tree, source)
         code = compile(module, FILENAME, "exec", dont_inherit=True)
         entry = function.name if function is not None and is_module else ENTRIES[0]
-        own_entry = None if function is None else _code_of(code if is_module else _code_of(code, entry), function.name)
+        outside = code if is_module else _code_of(code, entry)
+        own_entry = None if function is None else _code_of(outside, function.name)
         return PreparedProgram(tree, code, entry, own_entry, is_module)
     except (RecursionError, MemoryError):
         raise _fault("the program is nested too deeply to compile; use fewer levels and shorter expressions") from None
