@@ -55,7 +55,8 @@ async def _play(terminal: Terminal, stage: Stage, *, yes: bool) -> int:
         policy = Path(stage.environment["BACKSTAY_POLICY"])
         settings = Settings.load(home=stage.home, policy=policy, trusted=(ROOT,))
         prompt = Prompt(terminal, run, settings, by=account_name(), editor=None)
-        why = "--yes was given" if yes else "" if terminal.interactive else "there is no terminal to ask at"
+        alone = "" if terminal.interactive else "there is no terminal to ask at"
+        why = "--yes was given" if yes else alone
         try:
             async with asyncio.timeout(None if terminal.interactive else _LONGEST_S):
                 await RunFollower(terminal, run, prompt, yes=why).follow()

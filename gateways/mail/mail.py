@@ -260,7 +260,8 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     message = EmailMessage()
     escalated = bool(request.get("escalated")) and not notice.reminder
     in_addition = escalated and person in request.get("escalated_to", ())
-    mark = "Escalated: " if in_addition else "Reminder: " if escalated or notice.reminder else ""
+    again = "Reminder: " if escalated or notice.reminder else ""
+    mark = "Escalated: " if in_addition else again
     message["Subject"] = one_line(f"{mark}{question}", 150)
     message["From"] = sender
     message["To"] = person

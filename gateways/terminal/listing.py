@@ -160,12 +160,18 @@ def _stored(row: Any) -> dict[str, Any]:
     return {
         "id": row.workflow_id,
         "run_id": row.workflow_run_id,
-        "state": "pruned" if row.pruned_at else row.result["outcome"] if row.result else row.state,
+        "state": _stored_state(row),
         "pending": 0,
         "started": minute(row.opened_at),
         "text": row.text,
         "part_of": row.part_of,
     }
+
+
+def _stored_state(row: Any) -> str:
+    if row.pruned_at:
+        return "pruned"
+    return row.result["outcome"] if row.result else row.state
 
 
 async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:

@@ -192,13 +192,14 @@ def _row(kept: Any) -> dict[str, Any]:
     state = kept.state if line is None or line.in_time(time.time()) else "expired"
     if line is None:
         return {"line": kept.id, "state": "unreadable", "user": kept.user_id, "verdict": kept.verdict}
+    about = line.about if line.is_learned else "any"
     return {
         "line": kept.id,
         "state": state,
         "verdict": line.verdict,
         "scope": line.scope,
         "tool": line.tool,
-        "arguments": line.arguments if line.args_digest else line.about if line.is_learned else "any",
+        "arguments": line.arguments if line.args_digest else about,
         "user": line.user_id,
         "session": line.session_id,
         "by": line.by,

@@ -252,7 +252,8 @@ def _standing_lines(standing: list[Effect], workflow: str) -> Iterator[tuple[str
     several = len(standing) > 1
     how = "none of them can be undone" if several else "it cannot be undone"
     if can:
-        what = f"{len(can)} of them" if cannot else ("them" if several else "it")
+        every = "them" if several else "it"
+        what = f"{len(can)} of them" if cannot else every
         how = f"undo {what} with: backstay undo {workflow}"
     yield f"{counted(len(standing), 'change')} made; {how}", ""
     if can and cannot:

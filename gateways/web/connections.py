@@ -92,7 +92,8 @@ class _Connections:
         await self._sign_ins.finish(visitor.by, provider, said)
         went_on, left = await self._answer_waiting(visitor, provider)
         told = [f"you are signed in at {provider}"]
-        told += ["the call that waited goes on" if went_on == 1 else f"{went_on} calls go on"] if went_on else []
+        if went_on:
+            told.append("the call that waited goes on" if went_on == 1 else f"{went_on} calls go on")
         told += [f"{left} still wait: open them in the inbox and answer yes"] if left else []
         return self._page.done(request, visitor, PLACE, "; ".join(told), {"went_on": went_on, "left": left})
 

@@ -53,4 +53,6 @@ def state_of(start: ListedStart) -> str:
 
 def tone_of_start(start: ListedStart) -> str:
     """Return how that looks."""
-    return tone_of(start.told) if start.state == "ended" else "bad" if start.state == "refused" else ""
+    if start.state == "ended":
+        return tone_of(start.told)
+    return "bad" if start.state == "refused" else ""

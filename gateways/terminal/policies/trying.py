@@ -125,6 +125,7 @@ def _summary(found: dict[str, Any]) -> list[str]:
         rows = [row for row in found["different"] if row["now"] == verdict]
         rejected = Counter(row["rejected_by"] for row in rows if row["rejected_by"])
         by = ", ".join(f"{count} were rejected by {who}" for who, count in rejected.items())
-        parts += [f"{len(rows)} now {word}{f', of which {by}' if by else ''}"] if rows else []
+        if rows:
+            parts.append(f"{len(rows)} now {word}{f', of which {by}' if by else ''}")
     unknown = f"; of {found['unknown']} not enough is known" if found["unknown"] else ""
     return [f"{found['calls']} calls: {'; '.join(parts) or 'nothing is different'}{unknown}"]

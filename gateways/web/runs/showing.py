@@ -119,8 +119,13 @@ def _limits(seen: RunView, result: Result | None) -> Iterator[dict[str, Any]]:
 
 def _limit(name: str, used: float, allowed: float | None, unit: str = "") -> dict[str, Any]:
     share = None if not allowed else min(1.0, used / allowed)
-    tone = "quiet" if share is None else "bad" if share >= 1 else "wait" if share >= 0.8 else "good"
-    return {"name": name, "used": used, "allowed": allowed, "unit": unit, "share": share, "tone": tone}
+    return {"name": name, "used": used, "allowed": allowed, "unit": unit, "share": share, "tone": _tone(share)}
+
+
+def _tone(share: float | None) -> str:
+    if share is None:
+        return "quiet"
+    return next((tone for least, tone in ((1, "bad"), (0.8, "wait")) if share >= least), "good")
 
 
 def _used(seen: RunView, result: Result | None) -> dict[str, Any]:
@@ -149,7 +154,8 @@ def _timeline(seen: RunView) -> Iterator[dict[str, Any]]:
         if group is None or group["key"] != key:
             if group is not None:
                 yield group
-            title = "After the end" if key == "after" else f"Step {key}" if key else "Before the first step"
+            step = f"Step {key}" if key else "Before the first step"
+            title = "After the end" if key == "after" else step
             group = {"key": key, "title": title, "events": [], "cost": 0.0, "model": ""}
         group["events"].append(_event(seen, event))
         group["cost"] += float(event.data.get("cost_usd") or 0)
@@ -206,13 +212,14 @@ def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[
     }
     undone = row.state is EffectState.COMPENSATED
     left = left_to_people(row.undo_shown) if parked and not undone else ""
+    told = "parked" if left else row.state.value
     return {
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
         "arguments": arguments,
         "state": NOT_UNDONE if left else words.get(row.state, row.state.value),
-        "tone": "quiet" if undone else tone_of("parked" if left else row.state.value),
+        "tone": "quiet" if undone else tone_of(told),
         "undo": row.undo_shown,
         "undone": undone,
         "by_hand": left,
