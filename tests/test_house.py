@@ -422,6 +422,19 @@ def test_no_module_is_longer_than_500_lines_and_no_function_than_40():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:conditionals")
+def test_no_conditional_stands_inside_another():
+    faults = [
+        f"{named(path)}:{inner.lineno} {ast.unparse(outer)[:100]}"
+        for path in modules(*PRODUCT, *BESIDE)
+        for outer in ast.walk(tree(path))
+        if isinstance(outer, ast.IfExp)
+        for inner in ast.walk(outer)
+        if isinstance(inner, ast.IfExp) and inner is not outer
+    ]
+    assert not faults, "\n".join(faults)
+
+
 @promise("layout:folders")
 def test_no_folder_holds_more_than_25_modules_or_14_folders():
     folders = {path.parent for path in modules(*PRODUCT) if path.parent != HOUSE}
