@@ -12,7 +12,7 @@ from activities.payloads import StoredRecord
 from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
-from backstay.effects.effect import DOUBTFUL, EffectState
+from backstay.effects.effect import DOUBTFUL, UNDONE_BY_HAND, EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.policies.network import ARGUMENT, NETWORKED
 from backstay.provenance.echo import UNKNOWN
@@ -303,6 +303,8 @@ def _result_of(begun: IntentAnswer) -> ToolResult:
             return working(ServerTask())
         case "wait" if wait <= LONGEST_IN_FLIGHT_S:
             raise InFlight(retry_after=wait + 0.2)
+        case "undone":
+            return ToolResult(success=True, error=UNDONE_BY_HAND, recorded=True)
         case "recorded" if (recorded := row.effect().recorded) is not None:
             return recorded
         case "conflict":

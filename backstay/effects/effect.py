@@ -32,6 +32,8 @@ class EffectState(StrEnum):
 
 SAYS_SO = " says so"
 """How the outcome ends that a person has told; the name is before it."""
+UNDONE_BY_HAND = "it was undone by hand before"
+"""What an undo tells that was not sent for that reason."""
 LEGAL: dict[EffectState, frozenset[EffectState]] = {
     EffectState.PLANNED: frozenset({EffectState.DISPATCHED}),
     EffectState.DISPATCHED: frozenset(

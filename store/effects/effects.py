@@ -151,11 +151,12 @@ class Effects:
         """Record that an attempt is about to send, and return whether it may.
 
         `idempotency_ttl`: how long after the first send a repeat is harmless; None if it never is. A lost row is
-        recorded as unknown, so that it can be resolved like any other. Raises Pruned, and StoreMismatch when a new
-        epoch has begun.
+        recorded as unknown, to be resolved like any other. Raises Pruned, and StoreMismatch in a new epoch.
         """
         add_decisions(connection, intent.run, intent.decisions)
         row = self._find(connection, intent.effect_id, lock=True)
+        if (effect := self._undone_by_hand(connection, intent, row)) is not None:
+            return IntentAnswer(kind="undone", row=effect)
         if row is None:
             # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
             require_epoch(connection, self._identity())
@@ -312,6 +313,16 @@ class Effects:
         if state not in LEGAL[row.state]:
             raise EffectConflict(f"effect {effect_id} is recorded as {row.state}, which cannot become {state}")
         return self._change(connection, row, {**values, "state": state, "token": ""})
+
+    def _undone_by_hand(self, connection: Connection, intent: Intent, row: EffectRow | None) -> EffectRow | None:
+        """Return the effect that an undo is about, where a person has undone it; `row` is that of the undo.
+
+        Its lock is held until the undo is recorded, so that a person's word comes before or after that.
+        """
+        if not intent.undo or (row is not None and row.state is EffectState.APPLIED):
+            return None
+        effect = self._find(connection, intent.effect_id.removesuffix("/undo"), lock=True)
+        return effect if effect is not None and effect.state is EffectState.COMPENSATED else None
 
     def _change(self, connection: Connection, row: EffectRow, values: dict[str, Any]) -> EffectRow:
         """Compare and set. Recording a compensation as applied also marks its effect as compensated."""

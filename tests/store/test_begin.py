@@ -140,6 +140,54 @@ async def test_an_effect_that_was_undone_or_kept_is_not_sent_again(tmp_path, sta
         assert (await store.effects.begin(FIRST, attempt=2, **ONCE)).kind == "recorded"
 
 
+UNDO = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall", "args_digest": "u1"})
+
+
+@promise("effects:undone-by-hand")
+@pytest.mark.parametrize("tried", [None, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN])
+async def test_no_undo_is_sent_of_what_a_person_has_taken_back(tmp_path, tried, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        if tried is not None:
+            undo = await store.effects.begin(UNDO, attempt=1, **ONCE)
+            await store.effects.settle("w/r/1/undo", undo.token, tried)
+        await store.effects.mark("w/r/1", EffectState.COMPENSATED)
+        before = await store.effects.get("w/r/1/undo")
+        for changes in ({"send": 2}, {"send": 2, "args_digest": "u2"}, {}):
+            again = await store.effects.begin(UNDO.model_copy(update=changes), attempt=1, **ONCE)
+            assert (again.kind, again.token, again.row.effect_id) == ("undone", "", "w/r/1")
+        after = await store.effects.get("w/r/1/undo")
+    assert (after and after.state) == tried == (before and before.state)
+
+
+@promise("effects:undone-by-hand")
+async def test_what_the_undo_itself_has_taken_back_is_recorded_as_that(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
+        await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        undo = await store.effects.begin(UNDO, attempt=1, **ONCE)
+        await store.effects.settle("w/r/1/undo", undo.token, EffectState.APPLIED)
+        again = await store.effects.begin(UNDO, attempt=2, **ONCE)
+    assert (undo.kind, again.kind, again.row.effect_id) == ("go", "recorded", "w/r/1/undo")
+
+
+@promise("effects:undone-by-hand")
+async def test_the_word_of_a_person_and_the_begin_of_an_undo_come_one_after_the_other(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        for n in range(1, 21):
+            named = {"effect_id": f"w/r/{n}", "n": n}
+            begun = await store.effects.begin(FIRST.model_copy(update=named), attempt=1, **ONCE)
+            await store.effects.settle(f"w/r/{n}", begun.token, EffectState.APPLIED)
+            undo = UNDO.model_copy(update=named | {"effect_id": f"w/r/{n}/undo"})
+            marked, asked = await asyncio.gather(
+                store.effects.mark(f"w/r/{n}", EffectState.COMPENSATED), store.effects.begin(undo, attempt=1, **ONCE)
+            )
+            sent = await store.effects.get(f"w/r/{n}/undo")
+            assert (asked.kind, sent is None) in {("undone", True), ("go", False)}
+            assert sent is None or sent.first_sent_at <= marked.updated_at
+
+
 @promise("effects:live-lease")
 @pytest.mark.parametrize("ttl", [None, 1000])
 @pytest.mark.parametrize("send", [1, 2])

@@ -45,6 +45,8 @@ class Reconcile:
         """Work at the run's context; `perform` makes the declared checks."""
         self.context = context
         self.perform = perform
+        self.undone_elsewhere = False
+        """Whether another workflow may have tried to undo the effect that is undone next."""
 
     async def settled(self, flight: CallInFlight, result: ToolResult, send: Send) -> ToolResult:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
@@ -121,6 +123,10 @@ class Reconcile:
     async def look(self, effect: int, *, undo: bool = False) -> Effect:
         """Read what the store knows of an effect, or with `undo` of its compensation."""
         return await self.settle(effect, "look", undo=undo)
+
+    async def sends_before(self, effect: int) -> int:
+        """Return how many sends of the compensation of an effect have ended that other workflows have made."""
+        return (await self.look(effect, undo=True)).sends_settled if self.undone_elsewhere else 0
 
     async def settle(
         self,

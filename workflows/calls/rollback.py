@@ -7,7 +7,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
-from backstay.effects.effect import SAYS_SO, Effect, EffectState, told_of_later
+from backstay.effects.effect import SAYS_SO, UNDONE_BY_HAND, Effect, EffectState, told_of_later
 from backstay.errors import DecisionRefused, Expired, Rejected
 from backstay.shown import one_line
 from backstay.task.status import State
@@ -26,6 +26,7 @@ STOPS_AT_BYTES = 40_000_000
 """The server ends a run at 50 MB of history."""
 TOO_LONG = "the history of the run is too long for more; undo again"
 DOUBT = "its answer reports an error ({}); check by hand whether it took effect, and undo it by hand if so: {}"
+UNDONE_BEFORE = "it was undone before, by another undo or by hand"
 UNPROVEN = (
     "its record came after it was decided who may undo the others, and other people may undo this one; "
     "undo the run again, or undo it by hand: {}"
@@ -148,25 +149,38 @@ class Rollback:
 
     async def _tried(self, slot: Compensation) -> Undone | None:
         """Undo one effect; None when it did not take place."""
+        self.reconcile.undone_elsewhere = self.context.after_end or bool(slot.made_by)
         known = await self._known(slot)
         if known is None:
             self.context.state.undo = self.context.state.undo.dealt_with(slot.effect)
             return None
+        if isinstance(known, Undone):
+            return known
         if isinstance(known, str):
             return self._ended(slot, "parked", known)
         slot = known
         if slot.undo_tool is None and slot.shown is not None:
-            return self._ended(slot, "parked", f"its compensation could not be prepared; undo it by hand: {slot.shown}")
+            return await self._parked(slot, f"its compensation could not be prepared; undo it by hand: {slot.shown}")
         if slot.undo_tool is None:
-            await self.reconcile.settle(slot.effect, "kept", "no compensation is declared")
+            kept = await self.reconcile.settle(slot.effect, "kept", "no compensation is declared")
+            if kept.state is EffectState.COMPENSATED:
+                return self._ended(slot, "compensated", UNDONE_BEFORE)
             return self._ended(slot, "kept", "it cannot be undone: no compensation is declared")
         result = await self._compensated(slot, slot.undo_tool)
         if result.success:
-            return self._ended(slot, "compensated", None)
-        return self._ended(slot, "parked", f"{result.error}; to undo it by hand: {slot.shown}")
+            return self._ended(slot, "compensated", UNDONE_BY_HAND if result.error == UNDONE_BY_HAND else None)
+        return await self._parked(slot, f"{result.error}; to undo it by hand: {slot.shown}")
 
-    async def _known(self, slot: Compensation) -> Compensation | str | None:
-        """Return what to undo, or why it must be parked; None when the effect did not take place."""
+    async def _parked(self, slot: Compensation, why: str) -> Undone:
+        """Leave an effect to people, unless it was undone elsewhere meanwhile: nobody is to do that twice."""
+        if self.reconcile.undone_elsewhere:
+            effect = await self.reconcile.look(slot.effect)
+            if effect.state is EffectState.COMPENSATED:
+                return self._ended(slot, "compensated", UNDONE_BEFORE)
+        return self._ended(slot, "parked", why)
+
+    async def _known(self, slot: Compensation) -> Compensation | Undone | str | None:
+        """Return what to undo, or why it must be parked, or how it ended; None when the effect did not take place."""
         if not slot.unknown:
             return slot
         effect = await self.reconcile.look(slot.effect)
@@ -187,6 +201,8 @@ class Rollback:
             if checked is None or not checked.verified:
                 why = f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}"
                 return slot if slot.by_effect_id else why
+        if effect.state is EffectState.COMPENSATED:
+            return self._ended(slot, "compensated", UNDONE_BEFORE)
         if effect.state not in {EffectState.APPLIED, EffectState.KEPT}:
             return None
         if effect.undo is None and slot.by_effect_id:

@@ -229,9 +229,8 @@ class ToolCalls:
 
     async def _outcome(self, flight: CallInFlight) -> ToolResult:
         tool = flight.call.tool
-        if flight.purpose is Purpose.UNDO and self.context.after_end:
-            earlier = await self.reconcile.look(flight.effect or 0, undo=True)
-            flight.send += earlier.sends_settled
+        if flight.purpose is Purpose.UNDO:
+            flight.send += await self.reconcile.sends_before(flight.effect or 0)
         waits = tool.serial or flight.ordered
         async with self.locks.setdefault(tool.provider, asyncio.Lock()) if waits else nullcontext():
             result = await self._sent(flight)

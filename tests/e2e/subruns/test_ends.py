@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 
 import pytest
 import pytest_asyncio
@@ -111,6 +112,57 @@ async def test_what_an_undo_of_the_sub_run_has_undone_is_not_undone_twice(opened
 
     assert recalled(opened, handle.id) == ["o1@x.example", "o0@x.example"]
     assert standing(opened, handle.id) == []
+
+
+async def parked_below(opened, mark):
+    """Return a run that waits, and the id of its sub-run whose only effect could not be undone when that was asked."""
+    child, question = SCRIPTS.task(send(f"{mark}1@x.example")), Reply(calls=[("ask_person", {"question": "go on?"})])
+    handle = await opened.start(SCRIPTS.task(send(f"{mark}0@x.example"), delegate(child), question))
+    await pending(handle)
+    (name,) = await children_of(handle)
+    recallable(opened, name, "'before'")
+    assert (await ended(await opened.undo(name)))["outcome"] == "rollback_failed"
+    # From now on the mailbox would recall it.
+    recallable(opened, name, "NULL")
+    return handle, name
+
+
+def recallable(opened, workflow_id, recalled_at):
+    with sqlite3.connect(opened.mailbox.path, timeout=10) as connection:
+        given = f"UPDATE sent SET recalled_at = {recalled_at} WHERE effect_id LIKE ?"
+        connection.execute(given, (f"{workflow_id}/%",))
+
+
+def asked_to_recall(opened, workflow_id):
+    query = "SELECT count(*) FROM requests WHERE tool = 'recall_email' AND effect_id LIKE ?"
+    return opened.mailbox.rows(query, f"{workflow_id}/%")
+
+
+@promise("subruns:undone-by-hand")
+async def test_what_was_undone_by_hand_in_a_sub_run_is_not_undone_again_by_its_run(opened):
+    handle, name = await parked_below(opened, "h")
+    before = asked_to_recall(opened, name)
+    by_hand = {"workflow_id": name, "done": 1, "by": "bo", "comment": "by phone"}
+    queue = opened.settings.task_queue
+    recorded = await opened.client.start_workflow("UndoRun", by_hand, id=f"by-hand-{name}", task_queue=queue)
+    assert (await ended(recorded))["outcome"] == "rolled_back"
+    await update(handle, "undo", {"to_step": 1, "by": "ana"})
+    await decided(handle, "answer", answer="yes")
+    result = await ended(handle)
+
+    assert asked_to_recall(opened, name) == before
+    (undone,) = [each for each in result["undone"] if each["effect"] == 2]
+    assert (undone["state"], undone["detail"]) == ("compensated", "it was undone by hand before")
+
+
+@promise("subruns:undo-again")
+async def test_an_undo_that_was_parked_in_a_sub_run_is_tried_again_by_its_run(opened):
+    handle, _ = await parked_below(opened, "k")
+    await update(handle, "undo", {"to_step": 1, "by": "ana"})
+    assert standing(opened, handle.id) == ["k0@x.example"]
+    await decided(handle, "answer", answer="yes")
+    (undone,) = [each for each in (await ended(handle))["undone"] if each["effect"] == 2]
+    assert (undone["state"], undone["detail"]) == ("compensated", None)
 
 
 @promise("subruns:cancelled")
