@@ -15,7 +15,7 @@ from backstay.tools.tool import ToolResult
 from store.effects.types import BoundUndo, EffectRow
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.template import holds, render
+from toolbox.configuration.template import holds, render, render_call
 from toolbox.providers.answer import Answer, TaskState
 from toolbox.providers.declaration import Check
 from toolbox.providers.provider import NotSent
@@ -47,7 +47,7 @@ class DeclaredActivities(ToolActivities):
             return None
         for result in (answer.data, answer.meant):
             with suppress(ArgumentsInvalid):
-                arguments = render(declared.arguments, variables | {"result": result})
+                arguments = render_call(declared.arguments, variables | {"result": result})
                 await require_valid(found, arguments)
                 break
         else:
@@ -65,7 +65,7 @@ class DeclaredActivities(ToolActivities):
         check = await self._check_of(ask)
         if check is None:
             return ToolResult(success=True)
-        given = render(check.declared.arguments, variables_of(check.row.effect_id, check.arguments))
+        given = render_call(check.declared.arguments, variables_of(check.row.effect_id, check.arguments))
         answer = await self._checked(ask, check.checker, given)
         if isinstance(answer, TaskState):
             return await ServerTasks(self.records).of_read(ask.run, check.checker, given, answer)
@@ -141,7 +141,7 @@ class DeclaredActivities(ToolActivities):
         if declared is None or found is None:
             raise CompensationFailed("no compensation was recorded for it")
         variables = variables_of(row.effect_id, await self._sent_arguments(row))
-        return found.name, render(declared.arguments, variables)
+        return found.name, render_call(declared.arguments, variables)
 
     async def row(self, ask: _Ask, *, undo: bool = False) -> EffectRow:
         """Return what is recorded of the effect, or with `undo` of its compensation; raises ArgumentsInvalid."""

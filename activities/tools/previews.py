@@ -20,7 +20,7 @@ from backstay.task.plan import Missing, has_references
 from backstay.tools.tool import BUILTIN, PreviewedCall, ToolResult
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.template import render
+from toolbox.configuration.template import render, render_call
 from toolbox.providers.declaration import CallTemplate
 from toolbox.providers.provider import Caller, WorkspaceAccess
 from toolbox.toolbox import Toolbox
@@ -171,7 +171,7 @@ class Previews:
         arguments = await self._referred(ask, call)
         if previewer is None or (ask.of_plan and not ask.results and await self._refers(ask, call)):
             return None
-        given = render(declared.arguments, {"arguments": arguments})
+        given = render_call(declared.arguments, {"arguments": arguments})
         await require_valid(previewer, given)
         owner = await self.owners.of(ask.run)
         caller = Caller(user_id=ask.user_id, session_id=ask.session_id or "", owner=owner)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from backstay.errors import ArgumentsInvalid
 from tests.requirements import promise
-from toolbox.configuration.template import holds, render
+from toolbox.configuration.template import holds, render, render_call
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -97,3 +97,54 @@ def test_a_condition_is_true_or_false(condition, expected):
 def test_a_condition_that_says_neither_is_an_error(condition):
     with pytest.raises(ArgumentsInvalid):
         holds(condition, {"result": {"text": "false"}})
+
+
+EMPTY = [None, "", " ", "\n"]
+NO_NAMES = [*EMPTY, True, False, [], [1], {}, {"a": 1}]
+
+
+@promise("undo:call-template")
+@pytest.mark.parametrize("value", NO_NAMES, ids=repr)
+@pytest.mark.parametrize(
+    "template",
+    [
+        "/items/{{ result.id }}",
+        "{{ result.id }}/x",
+        "{{ '/items/' ~ result.id }}",
+        "{{ '/items/' ~ ('a' ~ result.id) ~ '/x' }}",
+        "{% for part in [result.id] %}/{{ part }}{% endfor %}",
+    ],
+)
+def test_a_text_of_a_call_takes_nothing_that_names_nothing(template, value):
+    with pytest.raises(ArgumentsInvalid) as caught:
+        render_call({"a": [template]}, {"result": {"id": value}})
+    assert template[:80] in str(caught.value).replace('"', "'") or template[:80] in str(caught.value)
+
+
+@promise("undo:call-template")
+@pytest.mark.parametrize(("value", "said"), [("a1", "a1"), (0, "0"), (7, "7"), (1.5, "1.5"), ("007", "007")])
+def test_a_text_of_a_call_takes_strings_and_numbers(value, said):
+    result = {"result": {"id": value}}
+    assert render_call("/items/{{ result.id }}", result) == f"/items/{said}"
+    assert render_call("{{ '/items/' ~ result.id }}", result) == f"/items/{said}"
+
+
+@promise("undo:call-template")
+@pytest.mark.parametrize("value", EMPTY, ids=repr)
+def test_a_value_of_the_answer_is_not_empty_unless_the_template_says_so(value):
+    variables = {"result": {"id": value}, "arguments": {"note": value}}
+    with pytest.raises(ArgumentsInvalid, match="names nothing"):
+        render_call({"id": "{{ result.id }}"}, variables)
+    assert render_call("{{ arguments.note }}", variables) == value
+    assert render_call("{{ result.id | default('none', true) }}", {"result": {"id": None}}) == "none"
+    assert render_call("{{ result.id or '' }}", {"result": {"id": ""}}) == ""
+    assert render_call("a{% if result.id %}/{{ result.id }}{% endif %}", {"result": {"id": None}}) == "a"
+
+
+@promise("undo:call-template")
+def test_what_is_no_target_is_filled_in_as_before():
+    assert render("cc: {{ arguments.cc }}", {"arguments": {"cc": None}}) == "cc: None"
+    assert render("{{ result }}", {"result": None}) is None
+    with pytest.raises(ArgumentsInvalid):
+        render_call("{{ '/items/' + result.id }}", {"result": {"id": ""}})
+    assert render_call("{{ result.number + 1 }}", {"result": {"number": 1}}) == 2

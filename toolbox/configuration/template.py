@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
@@ -32,8 +33,56 @@ class _Environment(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+class _PartsChecked(CodeGenerator):
+    """Check what `~` joins as well."""
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:  # noqa: N802 - jinja2 names it so
+        for joined in node.find_all(nodes.Concat):
+            joined.nodes = [nodes.Filter(part, _PART, [], [], None, None, lineno=part.lineno) for part in joined.nodes]
+        super().visit_Template(node, frame)
+
+
+class _CallEnvironment(_Environment):
+    """Fill in only strings that are not empty, and numbers, beside other text: the rest would name another target."""
+
+    intercepted_binops = frozenset({"*", "**", "+"})
+    code_generator_class = _PartsChecked
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if operator != "+":
+            return super().call_binop(context, operator, left, right)
+        if any(isinstance(side, str) and not side.strip() for side in (left, right)):
+            raise SecurityError(_NO_PART)
+        return left + right
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # a strict undefined says here what is missing
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number and not (isinstance(value, str) and value.strip()):
+        raise SecurityError(_NO_PART)
+    return value
+
+
+_PART = "engine_part"
+_NO_PART = "a value in it is no number and no string, or is empty"
 _MOST_COMPILED = 1024
+
+
+class _Compiler:
+    """Keep compiled templates: compiling one takes milliseconds, and a tool's are the same at every call."""
+
+    def __init__(self, environment: _Environment) -> None:
+        self.expression = lru_cache(_MOST_COMPILED)(partial(environment.compile_expression, undefined_to_none=False))
+        self.template = lru_cache(_MOST_COMPILED)(environment.from_string)
+
+
 _ENVIRONMENT = _Environment(undefined=StrictUndefined, autoescape=False)
+_FOR_VALUES = _Compiler(_ENVIRONMENT)
+_CALL_ENVIRONMENT = _CallEnvironment(undefined=StrictUndefined, autoescape=False, finalize=_part)
+_CALL_ENVIRONMENT.filters[_PART] = _part
+_FOR_CALLS = _Compiler(_CALL_ENVIRONMENT)
 
 
 def check(template: Any, names: frozenset[str], *, expression: bool = False) -> str | None:
@@ -56,7 +105,19 @@ def render(arguments: Any, variables: Mapping[str, Any]) -> Any:
 
     Raises ArgumentsInvalid naming the expression that leads nowhere.
     """
-    rendered = _render(arguments, variables)
+    return _bounded(_render(arguments, variables, _FOR_VALUES))
+
+
+def render_call(arguments: Any, variables: Mapping[str, Any]) -> Any:
+    """Do the same for the arguments of a call, which must name what it is about.
+
+    Inside a longer string only strings that are not empty, and numbers, are filled in. A value of `result` by itself is
+    not null and not empty, unless its expression says what stands for one that is.
+    """
+    return _bounded(_render(arguments, variables, _FOR_CALLS))
+
+
+def _bounded(rendered: Any) -> Any:
     try:
         size = len(canonical(rendered).encode("utf-8", "surrogatepass"))
     except (TypeError, ValueError, RecursionError):
@@ -91,17 +152,27 @@ def _describe(value: Any) -> str:
     return canonical(value)
 
 
-def _render(value: Any, variables: Mapping[str, Any]) -> Any:
+def _render(value: Any, variables: Mapping[str, Any], compiler: _Compiler) -> Any:
     def rendered(text: str) -> Any:
         expression = _expression(text)
-        return _text(text, variables) if expression is None else _evaluate(expression, text, variables)
+        if expression is None:
+            return _text(text, variables, compiler)
+        found = _evaluate(expression, text, variables, compiler)
+        empty = found is None or (isinstance(found, str) and not found.strip())
+        if empty and compiler is _FOR_CALLS and _names_target(text):
+            raise ArgumentsInvalid(f"{text[:80]!r} is null or empty, and so names nothing")
+        return found
 
     return with_texts(value, rendered)
 
 
-# Compiling a template takes milliseconds, and a tool's templates are the same at every call.
-_expression_of = lru_cache(_MOST_COMPILED)(partial(_ENVIRONMENT.compile_expression, undefined_to_none=False))
-_template_of = lru_cache(_MOST_COMPILED)(_ENVIRONMENT.from_string)
+@lru_cache(_MOST_COMPILED)
+def _names_target(text: str) -> bool:
+    """Return whether an expression takes a value of the answer as it is; others say what stands for an empty one."""
+    tree = _ENVIRONMENT.parse(text)
+    says = any(found.name in {"default", "d"} for found in tree.find_all(nodes.Filter))
+    says = says or any(tree.find_all((nodes.Or, nodes.CondExpr)))
+    return not says and "result" in find_undeclared_variables(tree)
 
 
 @lru_cache(_MOST_COMPILED)
@@ -120,9 +191,9 @@ def _expression(text: str) -> str | None:
     return text[2:-2].removeprefix("-").removesuffix("-").strip()
 
 
-def _evaluate(expression: str, template: str, variables: Mapping[str, Any]) -> Any:
+def _evaluate(expression: str, template: str, variables: Mapping[str, Any], compiler: _Compiler = _FOR_VALUES) -> Any:
     try:
-        value = _expression_of(expression)(**variables)
+        value = compiler.expression(expression)(**variables)
         if isinstance(value, Undefined):
             str(value)  # a strict undefined says here what is missing
     except Exception as error:  # a hostile value can make any filter fail
@@ -130,10 +201,10 @@ def _evaluate(expression: str, template: str, variables: Mapping[str, Any]) -> A
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | list | Mapping) else value
 
 
-def _text(template: str, variables: Mapping[str, Any]) -> str:
+def _text(template: str, variables: Mapping[str, Any], compiler: _Compiler) -> str:
     text = ""
     try:
-        for part in _template_of(template).generate(**variables):
+        for part in compiler.template(template).generate(**variables):
             text += part
             if len(text) > LIMIT:
                 break
