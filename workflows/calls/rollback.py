@@ -1,6 +1,6 @@
 """Undo effects, the last one first, each as its own visible activity."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -10,6 +10,7 @@ from backstay.effects.compensation import Compensation, Undone, UndoOutcome, com
 from backstay.effects.effect import SAYS_SO, UNDONE_BY_HAND, Effect, EffectState, told_of_later
 from backstay.errors import DecisionRefused, Expired, Rejected
 from backstay.shown import one_line
+from backstay.starting import is_below
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
@@ -73,12 +74,49 @@ class Rollback:
                 if slot is not None:
                     await self._undo(slot, _unnoted)
                 elif (kept := await self._stored(effect)) is not None:
-                    before = state.undo
-                    await self._undo(compensation_of(kept), _unnoted)
-                    # The effects beside it still wait in the store.
-                    below = {"below": max(0, before.below - 1), "below_effect": before.below_effect}
-                    state.undo = state.undo.model_copy(update=below)
+                    await self._undo_stored(compensation_of(kept), _unnoted)
         self.context.settle_plans()
+
+    async def undo_made_by(self, subrun: str, first: int) -> tuple[UndoOutcome, bool]:
+        """Undo what a sub-run, and those below it, made from that number on, the last one first; others stay.
+
+        Return what became of them, and whether that was all; an undo stops where the history becomes too long.
+        """
+        outcome = UndoOutcome()
+
+        def count(undone: Undone) -> None:
+            nonlocal outcome
+            outcome = outcome.plus(undone)
+
+        with self.context.doing(State.UNDOING), self.context.activities.undoing():
+            async for slot, stored in self._made_by(subrun, first):
+                if await _stopped(_nothing):
+                    return outcome, False
+                await (self._undo_stored(slot, count) if stored else self._undo(slot, count))
+        return outcome, True
+
+    async def _made_by(self, subrun: str, first: int) -> AsyncIterator[tuple[Compensation, bool]]:
+        """Yield the effects of a sub-run, and whether only the store holds them; those are read in pages."""
+
+        def theirs(slot: Compensation) -> bool:
+            return slot.made_by == subrun or is_below(slot.made_by, subrun)
+
+        for slot in filter(theirs, self.context.state.undo.to_undo()):
+            yield slot, False
+        before = self.context.state.undo.below_effect + 1
+        while before > first:
+            page = await self._page(None, before)
+            found = [compensation_of(effect) for effect in page.effects if effect.n >= first]
+            for slot in filter(theirs, found):
+                yield slot, True
+            before = found[-1].effect if found and page.more else first
+
+    async def _undo_stored(self, slot: Compensation, note: Callable[[Undone], None]) -> None:
+        """Undo an effect that only the store holds; those beside it still wait there."""
+        before = self.context.state.undo
+        await self._undo(slot, note)
+        below = {"below": max(0, before.below - 1), "below_effect": before.below_effect}
+        self.context.state.undo = self.context.state.undo.model_copy(update=below)
 
     async def undone_by_hand(self, slot: Compensation, by: str, comment: str) -> None:
         """Record that a person took an effect back; raises DecisionRefused where it is known not to stand."""
@@ -108,7 +146,7 @@ class Rollback:
             more = True
             while more and state.undo.reaches_below(to_step):
                 try:
-                    page = await self._page(to_step)
+                    page = await self._page(to_step, state.undo.below_effect + 1)
                 except ApplicationError as error:
                     note(self._left(to_step, f"they could not be read: {error.type}: {error.message}"))
                     return
@@ -120,10 +158,9 @@ class Rollback:
                 more = page.more
             state.undo = state.undo.dealt_with_below(to_step)
 
-    async def _page(self, to_step: int | None) -> calls.LoadedEffects:
-        """Read the newest of those effects that only the store holds."""
-        stack = self.context.state.undo
-        before, after = stack.below_effect + 1, max(stack.below_after, -1 if to_step is None else to_step)
+    async def _page(self, to_step: int | None, before: int) -> calls.LoadedEffects:
+        """Read the newest of those effects that only the store holds, with lower numbers than `before`."""
+        after = max(self.context.state.undo.below_after, -1 if to_step is None else to_step)
         ask = calls.LoadEffects(before=before, to_step=after, limit=PAGE)
         return await self.context.activities.execute(calls.load_effects, ask, summary=f"load effects before {before}")
 

@@ -13,7 +13,7 @@ from backstay import calls, errors
 from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent, divided, left_of
 from backstay.budgets.usage import Usage
-from backstay.effects.compensation import compensation_of
+from backstay.effects.compensation import UndoOutcome, compensation_of
 from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, subrun_id
@@ -144,8 +144,9 @@ class Delegations:
             return [refused(errors.Denied(begun.refused)) for _ in opened]
         with self.context.doing(State.CALLING), self.context.stopwatch.waiting():
             await self._ended(wanted)
+        first = state.next_effect
         ended = await self.settle()
-        await self._undo(ended)
+        await self._undo(ended, first)
         return [each.result for each in ended]
 
     async def _ended(self, wanted: Sequence[WantedSubrun]) -> None:
@@ -232,26 +233,37 @@ class Delegations:
         if spent.added:
             self.context.raise_limits(spent.added)
 
-    async def _undo(self, ended: Sequence[EndedSubrun]) -> None:
-        """Undo what sub-runs did that somebody has cancelled, as any run that is cancelled undoes its effects."""
+    async def _undo(self, ended: Sequence[EndedSubrun], first: int) -> None:
+        """Undo what sub-runs did that somebody has cancelled, as any run that is cancelled undoes its effects.
+
+        `first` is the lowest number that their effects can have in this run.
+        """
         context, state = self.context, self.context.state
         for each in ended:
             name = each.workflow_id
             made = [slot for slot in state.undo.slots if slot.made_by == name or is_below(slot.made_by, name)]
-            if each.outcome != Outcome.CANCELLED.value or not made or state.task.on_failure == "keep":
+            some = made or state.undo.below_effect >= first
+            if each.outcome != Outcome.CANCELLED.value or not some or state.task.on_failure == "keep":
                 continue
             if context.approvals.authority.restricts:
                 context.record("undo.withheld", f"{name} was cancelled: the policy names who may undo its effects")
                 continue
-            await Rollback(context).undo_effects([slot.effect for slot in made])
-            context.tell(
-                f"A person has cancelled the sub-run {name}; its effects were undone, as far as can be.", fact=True
-            )
+            outcome, whole = await Rollback(context).undo_made_by(name, first)
+            if made or outcome.count or not whole:
+                context.tell(_cancelled(name, outcome, whole=whole), fact=True)
 
     def _told(self, call: ToolCall, result: ToolResult) -> tuple[str, ToolResult]:
         step = self.context.state.usage.step
         self.tool_calls.tell(CallInFlight(Purpose.CALL, call, 0, step), result)
         return call.id, result
+
+
+def _cancelled(name: str, outcome: UndoOutcome, *, whole: bool) -> str:
+    """Say what became of the effects of a sub-run that a person has cancelled."""
+    stand = outcome.kept + outcome.parked
+    said = f"{outcome.compensated} are undone, {stand} could not be"
+    rest = "" if whole else "; the others stand, because the history of this run is too long for more"
+    return f"A person has cancelled the sub-run {name}; its effects were undone, as far as can be: {said}{rest}."
 
 
 def _as_call(part: Delegation, share: Share | None) -> ToolCall:

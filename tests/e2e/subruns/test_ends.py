@@ -9,10 +9,12 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 import opening
+from activities.runs import delegating
 from backstay.testing import Reply
 from tests.e2e.subruns.family import PROFILES, begun, children_of, delegate, finish, send
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, reset, update
 from tests.requirements import promise
+from workflows.calls import rollback
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}
@@ -211,7 +213,34 @@ async def test_the_effects_of_a_sub_run_that_somebody_cancels_are_undone_and_the
     assert result["outcome"] == "completed"
     assert standing(opened, handle.id) == ["y0@x.example"]
     assert "ended as cancelled" in told[0]["error"]
-    assert "its effects were undone" in told[1]
+    assert "its effects were undone, as far as can be: 1 are undone, 0 could not be." in told[1]
+
+
+@promise("subruns:child-cancelled")
+async def test_all_effects_of_a_cancelled_sub_run_are_undone_also_those_that_only_the_store_holds(opened, monkeypatch):
+    monkeypatch.setattr(delegating, "MOST_EFFECTS", 2)
+    monkeypatch.setattr(rollback, "PAGE", 2)
+    told = []
+
+    def looks(talk):
+        told.append(json.dumps(talk.messages))
+        return finish("went on")
+
+    child = SCRIPTS.task(*(send(f"m{n}@x.example") for n in range(1, 6)), send("never@x.example", subject="ask"))
+    other = SCRIPTS.task(send("n1@x.example"), send("n2@x.example"))
+    steps = (send("m0@x.example"), delegate(child, other, share=0.4), looks)
+    handle = await opened.start(SCRIPTS.task(*steps, budget={"max_steps": 60}))
+    names = await begun(handle, 2)
+    await opened.client.get_workflow_handle(names[1]).result()
+    await pending(opened.client.get_workflow_handle(names[0]))
+    await opened.client.get_workflow_handle(names[0]).cancel()
+    assert (await ended(handle))["outcome"] == "completed"
+
+    assert sorted(standing(opened, handle.id)) == ["m0@x.example", "n1@x.example", "n2@x.example"]
+    assert recalled(opened, handle.id) == [f"m{n}@x.example" for n in range(5, 0, -1)]
+    assert "5 are undone, 0 could not be." in told[0]
+    assert (await ended(await opened.undo(handle.id)))["outcome"] == "rolled_back"
+    assert standing(opened, handle.id) == []
 
 
 @promise("subruns:terminated")
