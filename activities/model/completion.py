@@ -411,31 +411,51 @@ def _parsed(data: Any) -> Completion:
         message=message,
         finish_reason=str(choice.get("finish_reason") or ""),
         usage=usage,
-        reported=reported,
+        reported=reported and counts_words(usage, message),
         beside=beside,
     )
+
+
+def counts_words(usage: ModelUsage, message: Mapping[str, Any]) -> bool:
+    """Return whether words and calls are counted: an endpoint that counts none for them has not said what it used."""
+    return usage.output_tokens > 0 or not any(message.get(name) for name in ("content", "refusal", "tool_calls"))
 
 
 def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     """Return what an answer used, and whether it says so."""
     usage = next(_usages(data), {})
-    prompt, output = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
     details = _dict(usage.get("prompt_tokens_details"))
-    cached = min(prompt or 0, _count(details, "cached_tokens") or 0)
+    read, kept = _count(usage, "cache_read_input_tokens") or 0, _count(usage, "cache_creation_input_tokens") or 0
+    prompt, said = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
+    if prompt is not None and (usage.get("prompt_tokens") is None or read + kept > prompt):
+        # Claude counts what is cached beside the rest of the prompt, and some gateways pass that on.
+        prompt += read + kept
+    cached = min(prompt or 0, max(_count(details, "cached_tokens") or 0, read))
     new = (prompt or 0) - cached
+    reasoning = _count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0
+    output = _all_output(said or 0, reasoning, prompt or 0, _count(usage, *_TOTAL))
     used = ModelUsage(
         calls=1,
         input_cached_tokens=cached,
         input_new_tokens=new,
-        input_written_tokens=min(new, _count(details, "cache_write_tokens") or 0),
-        output_tokens=output or 0,
-        reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
+        input_written_tokens=min(new, max(kept, *(_count(details, name) or 0 for name in _WRITTEN))),
+        output_tokens=output,
+        reasoning_tokens=reasoning,
     )
-    return used, bool(prompt) and output is not None
+    return used, bool(prompt) and said is not None
+
+
+def _all_output(said: int, reasoning: int, prompt: int, total: int | None) -> int:
+    """Return what was written, thoughts included: some count those only in the total, or only beside the answer."""
+    if total is not None and total >= prompt + said:
+        return min(total - prompt, MOST_TOKENS)
+    return said + reasoning if reasoning > said else said
 
 
 _PROMPT = ("prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
 _OUTPUT = ("completion_tokens", "output_tokens", "completionTokens", "outputTokens")
+_TOTAL = ("total_tokens", "totalTokens")
+_WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
 
 
 def _count(usage: dict[str, Any], *names: str) -> int | None:

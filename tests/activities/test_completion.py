@@ -138,6 +138,106 @@ async def test_a_refusal_says_whether_it_may_be_tried_again_and_whether_it_was_b
 USED = {"prompt_tokens": 90_000, "completion_tokens": 4000}
 
 
+async def used(usage, **message):
+    """Return whether a usage beside this message is taken as reported, and the usage."""
+    body = {"choices": [{"message": {"content": "hello"} | message}], "usage": usage}
+    completion = await asked(Reply(body=json.dumps(body).encode()))
+    return completion.reported, completion.usage
+
+
+def thoughts(tokens):
+    return {"completion_tokens_details": {"reasoning_tokens": tokens}}
+
+
+@promise("models:usage-thoughts")
+@pytest.mark.parametrize(
+    ("usage", "output"),
+    [
+        # xAI counts thoughts beside the answer, gateways to Gemini only in the total.
+        ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 331} | thoughts(317), 319),
+        ({"prompt_tokens": 20, "completion_tokens": 151, "total_tokens": 553}, 533),
+        ({"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 81} | thoughts(60), 60),
+        ({"input_tokens": 20, "output_tokens": 151, "total_tokens": 553}, 533),
+        ({"prompt_tokens": 12, "completion_tokens": 2} | thoughts(317), 319),
+        ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 3} | thoughts(317), 319),
+        # Thoughts that are in the answer are counted once.
+        ({"prompt_tokens": 12, "completion_tokens": 319, "total_tokens": 331} | thoughts(317), 319),
+        ({"prompt_tokens": 12, "completion_tokens": 319} | thoughts(317), 319),
+        ({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 0}, 30),
+        ({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 41}, 30),
+        ({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": None}, 30),
+        ({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": "many"}, 30),
+        # What is cached is in the total once, as in the prompt.
+        ({"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15, "cache_read_input_tokens": 9}, 3),
+        ({"input_tokens": 12, "output_tokens": 3, "total_tokens": 25, "cache_read_input_tokens": 10}, 3),
+    ],
+)
+async def test_thoughts_are_counted_wherever_an_endpoint_counts_them(usage, output):
+    reported, spent = await used(usage)
+    assert (reported, spent.output_tokens) == (True, output)
+
+
+@promise("models:usage-thoughts")
+async def test_an_answer_with_words_or_calls_and_no_tokens_has_not_said_what_it_used():
+    nothing = {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}
+    call = {"id": "c", "type": "function", "function": {"name": "finish", "arguments": "{}"}}
+    assert not (await used(nothing))[0]
+    assert not (await used(nothing, content=None, tool_calls=[call]))[0]
+    # An answer that is empty took nothing to write.
+    assert (await used(nothing, content=""))[0]
+
+
+@promise("models:usage-cached")
+@pytest.mark.parametrize(
+    ("usage", "cached", "new", "written_tokens"),
+    [
+        # LiteLLM, which tells both ways what it writes to a cache
+        (
+            {
+                "prompt_tokens": 2006,
+                "completion_tokens": 300,
+                "prompt_tokens_details": {"cached_tokens": 0, "cache_creation_tokens": 1900},
+                "cache_creation_input_tokens": 1900,
+            },
+            *(0, 2006, 1900),
+        ),
+        (
+            {
+                "prompt_tokens": 2006,
+                "completion_tokens": 300,
+                "prompt_tokens_details": {"cached_tokens": 100, "cache_creation_tokens": 900},
+            },
+            *(100, 1906, 900),
+        ),
+        ({"prompt_tokens": 2006, "completion_tokens": 3, "cache_creation_input_tokens": 1900}, 0, 2006, 1900),
+        (
+            {"prompt_tokens": 900, "completion_tokens": 3, "total_tokens": 903, "cache_read_input_tokens": 800},
+            *(800, 100, 0),
+        ),
+        # Claude's own words, in which the prompt is what is beside the cache
+        (
+            {
+                "input_tokens": 10,
+                "cache_read_input_tokens": 50_000,
+                "cache_creation_input_tokens": 20_000,
+                "output_tokens": 30,
+            },
+            *(50_000, 20_010, 20_000),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 30, "cache_read_input_tokens": 500},
+            *(500, 10, 0),
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 30, "cache_creation_input_tokens": "x"}, 0, 10, 0),
+    ],
+)
+async def test_what_is_written_to_a_cache_and_read_from_it_is_found_in_all_words(usage, cached, new, written_tokens):
+    reported, spent = await used(usage)
+    counted = (spent.input_cached_tokens, spent.input_new_tokens, spent.input_written_tokens)
+    assert reported
+    assert counted == (cached, new, written_tokens)
+
+
 @promise("models:error-with-200")
 @pytest.mark.parametrize(
     ("status", "error", "usage", "kind", "unbilled"),

@@ -38,7 +38,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from activities.endpoints.apis import Api
 from activities.endpoints.client import BodyRefused
-from activities.model.completion import Completion, HttpPost, written
+from activities.model.completion import Completion, HttpPost, counts_words, written
 from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
 from activities.model.native.events import AnswerEvents
@@ -209,7 +209,7 @@ class NativeModel:
             answer = await self._streamed(response, events, say)
         message, beside = message_of(answer)
         usage, reported = events.usage()
-        return Completion(message, _end(answer), usage, reported, beside)
+        return Completion(message, _end(answer), usage, reported and counts_words(usage, message), beside)
 
     async def _whole(self, content: bytes, events: AnswerEvents) -> ModelResponse:
         events.note(json.loads(content))
