@@ -80,6 +80,8 @@ class Price(BaseModel):
     cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """For input that the endpoint keeps to have it cached later; None: the same as other input."""
     output: float = Field(ge=0, allow_inf_nan=False)
+    request: float = Field(default=0, ge=0, allow_inf_nan=False)
+    """In US dollars for each request, whatever its tokens."""
 
 
 def _parsed(data: Any) -> Any:

@@ -12,7 +12,7 @@ import httpx2
 from activities.endpoints.apis import Api, base_of, models_at
 from activities.endpoints.client import ModelClient
 from activities.endpoints.models_file import Effort, Models, read_models
-from activities.endpoints.pricing import TokenPrice, price_of
+from activities.endpoints.pricing import OPENAI, TokenPrice, price_of
 from activities.endpoints.sight import Sight, sight_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
@@ -87,18 +87,20 @@ class Endpoints:
         """Return a model; raises WorkerMisfit when it was an entry of models.yaml and is none here."""
         if not listed:
             where = self.settings.openai_base_url or "the default endpoint of OpenAI"
-            price, sight = price_of(self.settings, name), sight_of(name)
+            price = price_of(self.settings, name, where=self.settings.openai_base_url or OPENAI)
+            sight = sight_of(name)
             return Target(name, False, name, where, self.default, price, sight=sight)  # a field
         entry = self.models.file.models.get(name)
         if entry is None:
             raise WorkerMisfit(f"models.yaml: this worker knows no model {one_line(name, 80)!r}; list it again")
+        where = self.models.file.endpoints[entry.endpoint].base_url
         return Target(
             name=name,
             listed=True,
             model=entry.model,
-            where=self.models.file.endpoints[entry.endpoint].base_url,
+            where=where,
             client=self.clients[entry.endpoint],
-            price=price_of(self.settings, entry.model, entry.price),
+            price=price_of(self.settings, entry.model, entry.price, where),
             api=self.models.file.endpoints[entry.endpoint].api,
             context_tokens=entry.context_tokens,
             tools=entry.tools,

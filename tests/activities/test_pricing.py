@@ -17,9 +17,11 @@ from genai_prices.types import (
     Provider,
     StartDateConstraint,
     TieredPrices,
+    TimeOfDateConstraint,
 )
 
 from activities.endpoints import pricing
+from activities.endpoints.endpoints import open_endpoints
 from activities.endpoints.pricing import price_of
 from activities.model.completion import usage_in
 from backstay.budgets.usage import ModelUsage
@@ -99,6 +101,13 @@ def is_tiered(model):
     return any(isinstance(price, TieredPrices) for each in prices for price in vars(each.prices).values())
 
 
+def sells(provider, name):
+    """Return whether a provider lists what tokens of a model cost, in and out."""
+    model = provider.find_model(name)
+    price = {} if model is None else vars(model.get_prices(dt.datetime.now(dt.UTC)))
+    return price.get("input_mtok") is not None and price.get("output_mtok") is not None
+
+
 @promise("budget:packaged-prices")
 def test_a_packaged_price_bills_what_the_list_says_below_and_above_its_tiers():
     listed = [model for provider in get_snapshot().providers for model in provider.models]
@@ -115,22 +124,32 @@ def test_a_packaged_price_bills_what_the_list_says_below_and_above_its_tiers():
             said = Usage(
                 input_tokens=new + cached, cache_read_tokens=cached, cache_write_tokens=written, output_tokens=output
             )
-            assert price.micro(usage) == math.ceil(calc_price(said, name).total_price * 1_000_000), (name, usage)
+            # Without an address, the dearest that has it may be behind the name.
+            sellers = [each.id for each in get_snapshot().providers if sells(each, name)]
+            dearest = max(calc_price(said, name, provider_id=seller).total_price for seller in sellers)
+            assert price.micro(usage) == math.ceil(dearest * 1_000_000), (name, usage)
             compared += 1
     assert compared > 50
 
 
 @pytest.fixture
 def listing():
-    """Return what puts a list of prices of the model `m`, by the day from which each holds, in the place of others."""
+    """Return what puts a list of prices of the model `m`, by the day from which each holds, in the place of others.
 
-    def put(**prices):
+    `hours` are prices by the hours of the day at which they begin and end.
+    """
+
+    def put(hours=(), **prices):
+        days = [
+            (StartDateConstraint(dt.date(int(year.removeprefix("y")), 1, 1)), price) for year, price in prices.items()
+        ]
+        times = [(TimeOfDateConstraint(dt.time(begin), dt.time(end)), price) for begin, end, price in hours]
         listed = [
             ConditionalPrice(
-                constraint=StartDateConstraint(dt.date(int(year.removeprefix("y")), 1, 1)),
+                constraint=constraint,
                 prices=ModelPrice(input_mtok=Decimal(price), output_mtok=Decimal(price)),
             )
-            for year, price in prices.items()
+            for constraint, price in [*days, *times]
         ]
         match = ClauseEquals("m")
         model = ModelInfo(id="m", match=match, prices=listed)
@@ -168,3 +187,107 @@ def test_a_price_is_computed_once_until_its_day_the_list_or_the_settings_change(
     listing(y2020="7")
     assert billed() == (7, 14_000)
     assert price_of(settings(), "another") is None
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Return what sets the clock by which prices are found."""
+
+    def put(*when):
+        moment = dt.datetime(*when, tzinfo=dt.UTC)
+        monkeypatch.setattr(pricing, "datetime", SimpleNamespace(now=lambda _: moment))
+
+    return put
+
+
+@promise("budget:price-changes")
+@pytest.mark.parametrize(
+    ("asked", "answered", "reserved", "billed"),
+    [
+        # Shortly before the dear hours, and before a day from which it is dearer
+        ((2026, 11, 30, 0, 59, 30), (2026, 11, 30, 1, 0, 30), 4, 4),
+        ((2026, 12, 31, 23, 56), (2027, 1, 1, 0, 0), 3, 3),
+        # In the dear hours, and amid others
+        ((2026, 11, 30, 1, 30), (2026, 11, 30, 1, 31), 4, 4),
+        ((2026, 11, 30, 1, 59), (2026, 11, 30, 2, 1), 4, 2),
+        ((2026, 11, 30, 12, 0), (2026, 11, 30, 12, 1), 2, 2),
+    ],
+)
+def test_a_call_is_reserved_at_the_dearest_price_that_may_count_when_it_is_answered(
+    listing, at, asked, answered, reserved, billed
+):
+    listing(hours=[(1, 2, "4")], y2020="2", y2027="3")
+    at(*asked)
+    price = price_of(settings(), "m")
+    at(*answered)
+
+    assert price.worst(1000, 1000) == 2000 * reserved
+    assert price.micro(ModelUsage(input_new_tokens=1000, output_tokens=1000)) == 2000 * billed
+
+
+@promise("budget:request-fees")
+def test_what_an_endpoint_bills_for_each_request_is_reserved_and_charged_once():
+    usage = ModelUsage(calls=1, input_new_tokens=1000, output_tokens=50)
+    own = price_of(settings(), "m", Price(input=1, output=2, request=0.012))
+    packaged = price_of(settings(), "sonar", None, "https://api.perplexity.ai")
+
+    assert (own.micro(usage), own.worst(4000, 400)) == (12_000 + 1100, 12_000 + 4800)
+    assert packaged.micro(usage) == math.ceil(
+        calc_price(
+            Usage(input_tokens=1000, output_tokens=50), "sonar", provider_api_url="https://api.perplexity.ai"
+        ).total_price
+        * 1_000_000
+    )
+    assert packaged.request > 0
+    assert packaged.micro(usage) <= packaged.worst(1000, 50)
+
+
+def tokens_of(provider, name):
+    """Return what a provider's own list says of a million tokens in and out of a model."""
+    into = calc_price(Usage(input_tokens=1), name, provider_id=provider).total_price * 1_000_000
+    both = calc_price(Usage(input_tokens=1, output_tokens=1), name, provider_id=provider).total_price * 1_000_000
+    return float(into), float(both - into)
+
+
+@promise("budget:price-of-endpoint")
+@pytest.mark.parametrize(
+    ("where", "name", "provider"),
+    [
+        ("https://api.cerebras.ai/v1", "gpt-oss-120b", "cerebras"),
+        ("https://api.z.ai/api/paas/v4", "glm-4.5-air", "zai"),
+        ("https://API.Z.AI/api/paas/v4", "glm-4.5-air", "zai"),
+        ("https://open.bigmodel.cn/api/paas/v4", "glm-4.5-air", "zhipuai"),
+        ("https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1", "claude-opus-4-5", "aws"),
+        ("https://api.anthropic.com/v1", "claude-opus-4-5", "anthropic"),
+        ("https://api.groq.com/openai/v1", "openai/gpt-oss-120b", "groq"),
+        ("https://api.openai.com/v1", "gpt-5.4-mini", "openai"),
+        ("https://here.openai.azure.com/openai/v1", "gpt-5.4-mini", "openai"),
+        # Behind a gateway may be the dearest; and what a provider only names is priced as elsewhere.
+        ("http://127.0.0.1:4000/v1", "gpt-oss-120b", "cerebras"),
+        ("http://127.0.0.1:4000/v1", "gpt-5.4-mini", "openai"),
+        ("https://api.githubcopilot.com", "gpt-4o", "openai"),
+        ("https://api.cerebras.ai/v1", "gpt-5.4-mini", "openai"),
+        (None, "gpt-5.4-mini", "openai"),
+    ],
+)
+def test_a_model_costs_what_its_own_endpoint_lists(where, name, provider):
+    price = price_of(settings(), name, None, where)
+
+    dearest = ModelUsage(input_new_tokens=1_000), ModelUsage(input_new_tokens=1_000, output_tokens=1_000)
+    into, both = (price.micro(usage) / 1000 for usage in dearest)
+    assert (into, both - into) == pytest.approx(tokens_of(provider, name))
+    assert price.worst(1000, 1000) >= price.micro(dearest[1])
+
+
+@promise("budget:price-of-endpoint")
+async def test_the_address_of_a_model_is_that_of_its_entry_or_of_the_default_endpoint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.yaml").write_text(
+        "endpoints: {fast: {base_url: 'https://api.cerebras.ai/v1', key: null}}\n"
+        "models: {quick: {endpoint: fast, model: gpt-oss-120b}}\n"
+    )
+    given = Settings(_env_file=None, models=tmp_path / "models.yaml", openai_base_url="https://api.z.ai/api/paas/v4")
+    async with open_endpoints(given) as endpoints:
+        listed, other = endpoints.target("quick", listed=True), endpoints.target("glm-4.5-air", listed=False)
+    assert listed.price.input == tokens_of("cerebras", "gpt-oss-120b")[0]
+    assert other.price.input == tokens_of("zai", "glm-4.5-air")[0]

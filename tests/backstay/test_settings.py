@@ -97,6 +97,8 @@ def test_prices_are_read_by_model(monkeypatch):
         ("BACKSTAY_PRICES", "{", "invalid JSON"),
         ("BACKSTAY_PRICES", '{"m": {"input": -1, "output": 1}}', "m.input"),
         ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "reasoning": 1}}', "m.reasoning"),
+        ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "request": -1}}', "m.request"),
+        ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "request": Infinity}}', "m.request"),
         ("BACKSTAY_NOTIFY_URLS", "https://ok.example,ftp://secret-value", "http://"),
         ("OPENAI_BASE_URL", "localhost", "http://"),
     ],
