@@ -235,6 +235,8 @@ class StreamedAnswer:
         self._beside: dict[str, Any] = {}
         self._finish_reason: Any = None
         self._usage: Any = None
+        self._counts_all = False
+        """Whether the usage was told when the answer was over, so that it is of the whole."""
         self._size = 0
         self._said = ""
         self.is_empty = True
@@ -245,7 +247,8 @@ class StreamedAnswer:
         self.is_empty = False
         if chunk.get("error") is not None or _tells_of_error(chunk):
             raise AnswerBroken(chunk)
-        self._usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage") or self._usage
+        usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
+        before = self._size
         for choice in chunk.get("choices") or ():
             if choice is None:
                 continue
@@ -256,10 +259,21 @@ class StreamedAnswer:
                 raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
             # Kimi says there what it used.
-            self._usage = choice.get("usage") or self._usage
+            usage = choice.get("usage") or usage
             delta = choice.get("delta")
             # Some send the whole message once more behind its pieces.
             self._delta(delta or (None if self._is_begun else choice.get("message")) or {})
+        self._note(usage, has_more=self._size > before)
+
+    def _note(self, usage: Any, *, has_more: bool) -> None:
+        """Take what a chunk says was used; before the end, one usage alone may be of a beginning only."""
+        if usage:
+            is_last = self._finish_reason is not None or (self._size > 0 and not has_more)
+            # Some tell at each chunk what was used until then.
+            self._counts_all = is_last or (self._usage is not None and self._usage != usage)
+            self._usage = usage
+        elif has_more:
+            self._counts_all = False
 
     @property
     def _is_begun(self) -> bool:
@@ -304,7 +318,8 @@ class StreamedAnswer:
         texts = {name: "".join(parts) if parts else None for name, parts in self._texts.items()}
         calls = [call.wire() for call in self._in_order()]
         message = {**self._beside, "role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
-        return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": self._usage}
+        usage = self._usage if self._counts_all else None
+        return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": usage}
 
     def _in_order(self) -> list[_Call]:
         """Return the calls as they are numbered, and those of one number as they came."""

@@ -164,6 +164,38 @@ async def test_usage_is_read_inside_of_a_choice_too():
     assert (completion.reported, completion.usage.output_tokens) == (True, USAGE.completion)
 
 
+def counted(tokens):
+    return Tokens(prompt=25, completion=tokens).wire()
+
+
+WORDS = chunk({"content": "word " * 3000})
+END = chunk({}, finish_reason="stop")
+
+
+@promise("models:streamed-usage-whole")
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        # What a first chunk says is of the beginning.
+        (chunk({"role": "assistant", "content": ""}, usage=counted(1)) + WORDS + END, None),
+        (chunk({"role": "assistant", "content": ""}, usage=counted(1)) + WORDS, None),
+        (chunk({"content": "a"}, usage=counted(1)) + END, None),
+        (chunk({"content": "a"}, usage=counted(1)) + chunk({"reasoning_content": "b" * 900}) + END, None),
+        (chunk({"content": "a"}, usage=counted(1)) + chunk({"content": "b"}, usage=counted(2)) + WORDS + END, None),
+        # At the end, after it, or at each chunk
+        (WORDS + chunk({}, finish_reason="stop", usage=counted(3000)), 3000),
+        (WORDS + END + chunk({}, usage=counted(3000)), 3000),
+        (WORDS + chunk({}, usage=counted(3000)) + END, 3000),
+        (WORDS + chunk({}, usage=counted(3000)), 3000),
+        (chunk({"content": ""}, usage=counted(1)) + WORDS + END + chunk({}, usage=counted(3000)), 3000),
+        (chunk({"content": "a"}, usage=counted(1)) + chunk({"content": "b"}, usage=counted(2)) + END, 2),
+    ],
+)
+async def test_a_usage_counts_only_where_it_is_of_the_whole_answer(body, output):
+    completion = await streamed(body + "data: [DONE]\n\n")
+    assert (completion.reported, completion.usage.output_tokens) == (output is not None, output or 0)
+
+
 @promise("models:streamed-fragments")
 async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
     body = ": ping\r\n\r\nevent: x\r\nid: 7\r\n" + chunk({"content": "a"}, finish_reason="stop").replace("\n", "\r\n")
