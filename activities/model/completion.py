@@ -192,7 +192,7 @@ async def complete(
             return await request.read(response, say)
     except AnswerRefused as error:
         fault = refusal_of(_status_in(error.data), error.data, redactor)
-        raise _by_cause(fault, _wait(fault.text, headers), listed=listed) from error
+        raise _by_cause(fault, _wait(fault.text, headers), listed=listed, host=client.base_url.host) from error
     except AnswerBroken as error:
         refusal = refusal_of(200, error.data, redactor)
         text = f"the model endpoint broke off its answer with an error{refusal.told}"
@@ -255,7 +255,8 @@ _OF_THE_KEY = frozenset({401, 402, 403})
 def _refusal(error: "openai.APIStatusError", redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
     """Return the error for a status that is not a success, by its cause."""
     refusal = refusal_of(error.status_code, _body_of(error), redactor)
-    return _by_cause(refusal, _wait(refusal.text, error.response.headers), listed=listed)
+    wait = _wait(refusal.text, error.response.headers)
+    return _by_cause(refusal, wait, listed=listed, host=error.request.url.host)
 
 
 def _body_of(error: "openai.APIStatusError") -> Any:
@@ -298,10 +299,10 @@ def _status_in(data: dict[str, Any]) -> int:
     return 200
 
 
-def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUnavailable | ModelRefused:
+def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool, host: str) -> ModelUnavailable | ModelRefused:
     status, cause, code = refusal.status, _cause_at_status(refusal), refusal.code
     said = f"HTTP {status}{f' {code}' if code and code != str(status) else ''}"
-    unbilled = _is_unbilled(refusal)
+    unbilled = _is_unbilled(refusal, host)
     if cause == "too_long" and status not in _OF_THE_KEY:
         text = f"the model endpoint says {said}: the request is longer than the model takes{refusal.told}"
         return _of(ContextTooLong(text, unbilled=unbilled), refusal)
@@ -342,13 +343,24 @@ _UNASKED = frozenset(
 """Causes for which no model is asked."""
 
 
-def _is_unbilled(refusal: Refusal) -> bool:
+_UNCOMPUTED = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 413, 414, 415, 417, 421, 422, 426, 428, 429, 431, 498}
+)
+"""Statuses that prove that the request was not taken; others, such as 424 and 499, come in the middle of an answer."""
+_BILLS_LONG_REQUESTS = (".azure.com", ".azure.us", ".azure.cn", ".azure-api.net")
+"""Hosts that say that they bill a request which is longer than the model takes."""
+
+
+def _is_unbilled(refusal: Refusal, host: str) -> bool:
     """Return whether it is proven that a refusal cost nothing: no model was asked where the request was not taken."""
     cause = _cause_at_status(refusal)
-    if cause == "bad_generation" or any(_has_counts(usage) for usage in _usages(refusal.data)):
+    # A filter reads the request with models of its own, for which Azure charges as for the one that is asked.
+    if cause in {"bad_generation", "filtered"} or any(_has_counts(usage) for usage in _usages(refusal.data)):
+        return False
+    if cause == "too_long" and host.lower().endswith(_BILLS_LONG_REQUESTS):
         return False
     if 400 <= refusal.status < 500:
-        return refusal.status != 408 or cause in _UNASKED - {"quota"}
+        return refusal.status in _UNCOMPUTED or cause in _UNASKED - {"quota"}
     if refusal.status == 503 and tells_of_loading(refusal.text):
         return True
     return cause in _UNASKED and (cause != "quota" or refusal.status == 200)

@@ -39,7 +39,7 @@ from activities.records import RunHandles
 from activities.resources import Resources
 from backstay import calls
 from backstay.canonical import canonical
-from backstay.errors import ReservationTooSmall
+from backstay.errors import ModelUnavailable, ReservationTooSmall
 from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
@@ -159,7 +159,7 @@ class Sending:
             except RequestRefused as error:
                 if not _costs_nothing(error) and error.refusal.cause != "bad_generation":
                     # A request that may have been billed is charged, and not sent again here.
-                    raise
+                    raise self._charged(error, trial, prepared) from error
                 trial.first, trial.last = trial.first or error, error
                 found = await self._after(error, trial, prepared, loaded)
                 if found is None:
@@ -354,13 +354,24 @@ class Sending:
     def _shorten(self, error: ContextTooLong, trial: _Trial, request: dict[str, Any]) -> None:
         if trial.halvings == HALVINGS:
             raise error
-        known = numbers_in(error.refusal, canonical(request)).get("context_tokens")
-        room = trial.dialect.context_tokens or trial.target.context_tokens
-        if known is not None and known >= LEAST_CONTEXT and (room is None or known < room):
+        if (known := _room_told(error, trial, request)) is not None:
             trial.lessons.dialect = trial.dialect.taught({"context_tokens": known})
         # The cap itself may lie far above what there is to cut.
         trial.cap = min(trial.cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
         trial.halvings += 1
+
+    def _charged(
+        self, error: RequestRefused, trial: _Trial, prepared: _ReadyRequest
+    ) -> RequestRefused | ModelUnavailable:
+        """Return the error for a refusal that may have been billed: one to try again where the next request is shorter.
+
+        It is tried again by the run, which reserves for it anew.
+        """
+        known = _room_told(error, trial, prepared.request) if isinstance(error, ContextTooLong) else None
+        if known is None:
+            return error
+        self.learned.note(trial.target, {"context_tokens": known}, error.refusal.told)
+        return ModelUnavailable(str(error), **error.facts)
 
     def _note(self, ask: calls.AskModel, trial: _Trial, prepared: _ReadyRequest, completion: Completion) -> None:
         """Remember what an answer has shown of its endpoint."""
@@ -416,6 +427,13 @@ def dialect_of(target: Target) -> Dialect:
 def _limited(target: Target) -> str:
     """Return whose requests an endpoint counts together: those for one model, with one key."""
     return f"{target.name} at {target.where}"
+
+
+def _room_told(error: ContextTooLong, trial: _Trial, request: dict[str, Any]) -> int | None:
+    """Return how many tokens an endpoint says that the model takes, where that is less than was known."""
+    told = numbers_in(error.refusal, canonical(request)).get("context_tokens")
+    room = trial.dialect.context_tokens or trial.target.context_tokens
+    return told if told is not None and told >= LEAST_CONTEXT and (room is None or told < room) else None
 
 
 def _costs_nothing(error: RequestRefused) -> bool:

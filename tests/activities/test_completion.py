@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, open_http
-from activities.model.completion import HttpPost, RequestRefused, complete, written
+from activities.model.completion import ContextTooLong, HttpPost, RequestRefused, complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 from tests.requirements import promise
@@ -259,12 +259,50 @@ async def test_what_is_written_to_a_cache_and_read_from_it_is_found_in_all_words
         # What only has to wait is not filtered.
         (503, {"message": "moderation service temporarily unavailable"}, None, ModelUnavailable, False),
         (429, {"message": "Rate limit for content filter requests reached"}, None, ModelUnavailable, True),
+        # A filter has read the request, and Azure bills that.
+        (400, {"message": "Please modify your prompt.", "code": "content_filter"}, None, ModelRefused, False),
+        (403, {"message": "the prompt was blocked by content filter"}, None, ModelRefused, False),
+        # Not every status proves that no model was asked.
+        (424, {"message": "the request failed while the model processed it"}, None, ModelRefused, False),
+        (499, {"message": "client closed request"}, None, ModelRefused, False),
+        (418, {"message": "no"}, None, ModelRefused, False),
+        (408, {"message": "timed out"}, None, ModelUnavailable, False),
+        *[(status, {"message": "no"}, None, ModelRefused, True) for status in (400, 401, 402, 403, 404, 405, 415, 422)],
+        (429, {"message": "no"}, None, ModelUnavailable, True),
+        (424, {"message": "this model's maximum context length is 8192 tokens"}, None, RequestRefused, True),
     ],
 )
 async def test_a_refusal_costs_nothing_only_where_that_is_proven(status, error, usage, kind, unbilled):
     body = {"error": error} | ({} if usage is None else {"usage": usage})
     with pytest.raises(kind) as caught:
         await asked(Reply(status=status, body=json.dumps(body).encode()))
+    assert caught.value.facts["unbilled"] is unbilled
+
+
+@promise("models:billed-too-long")
+@pytest.mark.parametrize(
+    ("host", "unbilled"),
+    [
+        ("here.openai.azure.com", False),
+        ("HERE.services.ai.azure.com", False),
+        ("here.openai.azure.us", False),
+        ("here.azure-api.net", False),
+        ("api.openai.com", True),
+        ("azure.com.example.org", True),
+    ],
+)
+@pytest.mark.parametrize("status", [200, 400])
+async def test_a_request_that_is_too_long_costs_something_at_azure(host, unbilled, status):
+    body = {
+        "error": {"message": "This model's maximum context length is 8192 tokens", "code": "context_length_exceeded"}
+    }
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(status, json=body))
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        openai.AsyncOpenAI(api_key="k", base_url=f"https://{host}/v1", max_retries=0, http_client=http) as client,
+    ):
+        with pytest.raises(ContextTooLong) as caught:
+            await complete(client, HttpPost(written(REQUEST)))
     assert caught.value.facts["unbilled"] is unbilled
 
 

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from activities.endpoints import pausing
+from activities.model import completion
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
@@ -14,6 +15,7 @@ from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
 
 KEY = "sk-" + "q" * 30
+ROOM = 3000
 HTML = Reply(body=b"<html><body>Sign in</body></html>")
 SCRIPTS = Labelled(
     html=[HTML, HTML, HTML, DONE],
@@ -28,6 +30,12 @@ SCRIPTS = Labelled(
         calls(call("desk__look", {}), call("desk__look", {}, "c2")),
         calls(call("desk__look", {}), call("desk__look", {}, "c2")),
         Reply(status=400, code="context_length_exceeded"),
+        DONE,
+    ],
+    azure=[
+        calls(call("desk__look", {}), call("desk__look", {}, "c2")),
+        calls(call("desk__look", {}), call("desk__look", {}, "c2")),
+        Reply(status=400, code="context_length_exceeded", text=f"This model's maximum context length is {ROOM} tokens"),
         DONE,
     ],
     endless=[Reply(status=400, code="context_length_exceeded")] * 4 + [DONE],
@@ -175,6 +183,23 @@ async def test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled(end
     assert result["usage"]["steps"] == 3
     billed = sum(model["cost_usd"] for model in result["usage"]["models"].values())
     assert result["usage"]["llm_cost_usd"] == round(billed, 6)
+
+
+@promise("models:billed-too-long")
+async def test_a_context_that_is_too_long_is_charged_where_that_is_billed_and_asked_again_shorter(
+    temporal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(completion, "_BILLS_LONG_REQUESTS", ("127.0.0.1",))
+    rows = {"rows": [{"id": n, "text": "word " * 40} for n in range(9)]}
+    desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": rows}})
+    async with engine(temporal, tmp_path, SCRIPTS, toolbox=toolbox_of_servers(tmp_path, desk=desk)) as opened:
+        result = await ended(await opened.start("<azure>"))
+        *_, refused, shorter = (len(str(request["messages"])) for request in opened.model.requests)
+    assert result["outcome"] == "completed"
+    assert shorter < refused
+    billed = sum(model["cost_usd"] for model in result["usage"]["models"].values())
+    # What was reserved for the refused one is charged.
+    assert result["usage"]["llm_cost_usd"] > billed
 
 
 @promise("models:never-short")

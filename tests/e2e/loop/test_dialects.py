@@ -319,7 +319,8 @@ async def test_a_person_reads_what_the_endpoint_said_and_a_filter_is_asked_once(
             assert "it has scripted" in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
         result = await asyncio.wait_for(handle.result(), 150)
-        assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("failed", 0.0)
+        # A filter has read the request, which some bill.
+        assert (result["outcome"], result["usage"]["llm_cost_usd"] > 0) == ("failed", label == "filter")
 
 
 def limits(requests):
