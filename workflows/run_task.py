@@ -414,7 +414,7 @@ async def open_context(context: RunContext) -> None:
 def _budget_of(state: RunState) -> Budget:
     """Return the limits that the profile gives where the task sets none, with what a person has added meanwhile."""
     budget, added = state.opened.profile.budget_of(state.task.budget), state.budget.added_since(state.task.budget)
-    return budget.raised(added) if added else budget
+    return budget.raised(budget.room_for(added)) if added else budget
 
 
 async def first_search(context: RunContext, perceived: Perception | None) -> None:

@@ -66,6 +66,22 @@ class Budget(PublicInput):
         }
         return Budget.admit({**self.model_dump(), **added, "quotas": quotas})
 
+    def room_for(self, more: dict[str, Any]) -> dict[str, Any]:
+        """Return how much of what was added elsewhere this budget can take, as `raised` takes it; empty for nothing.
+
+        A limit holds no more than its greatest value, which is how people write that there is no limit.
+        """
+        limits = {name: _GREATEST[name] - (getattr(self, name) or 0) for name in more if name in _GREATEST}
+        added = {name: min(more[name], room) for name, room in limits.items()}
+        quotas = {
+            tool: min(amount, MOST - self.quotas[tool])
+            for tool, amount in more.get("quotas", {}).items()
+            if tool in self.quotas
+        }
+        fitting = {name: amount for name, amount in added.items() if amount > 0}
+        raised = {tool: amount for tool, amount in quotas.items() if amount > 0}
+        return fitting | ({"quotas": raised} if raised else {})
+
     def added_since(self, before: "Budget") -> dict[str, Any]:
         """Return what was added to the limits of an earlier state of this budget, as `raised` takes it."""
         names = (name for name in TopUp.model_fields if getattr(self, name) != getattr(before, name))
@@ -73,6 +89,11 @@ class Budget(PublicInput):
         quotas = {tool: most - before.quotas.get(tool, 0) for tool, most in self.quotas.items()}
         raised = {tool: more for tool, more in quotas.items() if more}
         return added | ({"quotas": raised} if raised else {})
+
+
+_GREATEST = {
+    name: bound.le for name, field in Budget.model_fields.items() for bound in field.metadata if hasattr(bound, "le")
+}
 
 
 class TopUp(PublicInput):

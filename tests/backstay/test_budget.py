@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstay.bounds import MOST
 from backstay.budgets.budget import Budget, Ledger, calls_refused, first_limit_hit
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded, TaskInvalid
@@ -121,3 +122,22 @@ def test_top_up_adds_to_limits_and_refuses_the_rest():
             budget.raised(wrong)
     with pytest.raises(TaskInvalid, match="max_steps"):
         budget.raised({"max_steps": 100_000})
+
+
+@promise("budget:top-up")
+def test_what_was_added_elsewhere_is_taken_as_far_as_the_limits_reach():
+    """A number as large as may be written stands for no limit, and takes nothing more."""
+    full = Budget(max_steps=100_000, max_tool_calls=99_990, max_llm_cost_usd=999_999.7, quotas={"a.b": MOST - 1})
+    more = {"max_steps": 20, "max_tool_calls": 20, "max_llm_cost_usd": 5.0, "max_tokens": 7, "quotas": {"a.b": 2}}
+
+    room = full.room_for({**more, "quotas": {"a.b": 2, "c.d": 3}})
+    raised = full.raised(room)
+
+    assert "max_steps" not in room
+    assert (raised.max_steps, raised.max_tool_calls, raised.max_llm_cost_usd) == (100_000, 100_000, 1_000_000)
+    assert (raised.max_tokens, raised.quotas) == (None, {"a.b": MOST})
+    assert raised.room_for({name: more[name] for name in more if name != "max_tokens"}) == {}
+    assert Budget(quotas={"a.b": 1}).room_for({"max_steps": 2, "quotas": {"a.b": 2}}) == {
+        "max_steps": 2,
+        "quotas": {"a.b": 2},
+    }

@@ -140,7 +140,6 @@ class Delegations:
         if begun.refused:
             for child, _ in opened:
                 self._paid(child, Spent())
-            state.work.subruns = ()
             return [refused(errors.Denied(begun.refused)) for _ in opened]
         with self.context.doing(State.CALLING), self.context.stopwatch.waiting():
             await self._ended(wanted)
@@ -210,7 +209,6 @@ class Delegations:
             data: dict[str, Any] = {"workflow_id": child.workflow_id, "outcome": each.outcome}
             data |= {"known": each.spent is not None, **_shown(each.spent or child.share.whole)}
             self.context.record("subrun.ended", f"{child.workflow_id}: {each.outcome}", **data)
-        state.work.subruns = ()
         return list(ended.subruns)
 
     def _cancel_unseen(self, subruns: Sequence[EndedSubrun]) -> None:
@@ -223,6 +221,8 @@ class Delegations:
     def _paid(self, child: OpenSubrun, known: Spent | None) -> None:
         """Let what a sub-run has spent take the place of its share; all of that where nobody knows."""
         state, spent = self.context.state, known or child.share.whole
+        # From here on nobody counts it again, whatever comes in between.
+        state.work.subruns = tuple(each for each in state.work.subruns if each.workflow_id != child.workflow_id)
         state.note_private(spent.private)
         state.usage = state.usage.with_subrun(spent.usage)
         if child.held is not None:
@@ -230,8 +230,8 @@ class Delegations:
         else:
             state.ledger = state.ledger.model_copy(update={"spent": state.ledger.spent + spent.micro})
         self.context.stopwatch.add(spent.wall_ms / 1000)
-        if spent.added:
-            self.context.raise_limits(spent.added)
+        if added := state.budget.room_for(spent.added):
+            self.context.raise_limits(added)
 
     async def _undo(self, ended: Sequence[EndedSubrun], first: int) -> None:
         """Undo what sub-runs did that somebody has cancelled, as any run that is cancelled undoes its effects.

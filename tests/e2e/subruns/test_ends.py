@@ -324,6 +324,26 @@ async def test_what_a_person_adds_to_a_sub_run_is_added_to_the_run_that_delegate
     assert result["usage"]["delegated_steps"] == 4
 
 
+@promise("subruns:topped-up")
+async def test_a_run_without_room_for_what_was_added_to_its_sub_run_counts_it_once_and_goes_on(opened):
+    child = SCRIPTS.task(send("n1@x.example"), send("n2@x.example", subject="ask"), send("n3@x.example"))
+    greatest = {"max_steps": 100_000, "max_tool_calls": 100_000, "max_llm_cost_usd": 1_000_000, "max_tokens": 10**9}
+    handle = await opened.start(SCRIPTS.task(delegate(child, share={"max_steps": 2}), budget=greatest))
+    (name,) = await begun(handle)
+    below = opened.client.get_workflow_handle(name)
+    await pending(below)
+    await update(below, "top_up", {**dict.fromkeys(greatest, 3), "by": "ana"})
+    await decided(below)
+    result = await ended(handle)
+    theirs = await below.result()
+
+    assert (result["outcome"], theirs["outcome"]) == ("completed", "completed")
+    assert {name: result["budget"][name] for name in greatest} == greatest
+    assert result["usage"]["delegated_steps"] == theirs["usage"]["steps"] == 4
+    assert result["usage"]["tool_calls"] == theirs["usage"]["tool_calls"] + 1
+    assert_no_task_failure(await handle.fetch_history())
+
+
 @promise("subruns:reset")
 async def test_a_run_that_is_reset_goes_on_with_the_sub_runs_that_it_has_started(opened):
     child = SCRIPTS.task(send("r1@x.example"), send("r2@x.example", subject="ask"))
