@@ -7,8 +7,10 @@ from pydantic import Field
 
 from backstay.bounds import MOST, Quotas
 from backstay.budgets.usage import Usage
-from backstay.errors import BudgetExceeded
+from backstay.errors import BudgetExceeded, TaskInvalid
 from backstay.frozen import Frozen, PublicInput
+from backstay.quoting import named
+from backstay.shown import one_line
 
 MICRO = 1_000_000
 """Money is kept in whole millionths of a US dollar, rounded up, so that sums are exact and never too low."""
@@ -54,12 +56,16 @@ class Budget(PublicInput):
     def raised(self, more: dict[str, Any]) -> "Budget":
         """Return the budget with limits added, as `top_up` asks; every amount must be positive.
 
-        Raises TaskInvalid for an unknown limit, a non-positive amount, or one out of range.
+        Raises TaskInvalid for an unknown limit, a tool without a quota, a non-positive amount, or one out of range.
         """
         from_top_up = TopUp.admit(more).model_dump(exclude_none=True)
         quotas = dict(self.quotas)
         for tool, amount in from_top_up.pop("quotas", {}).items():
-            quotas[tool] = quotas.get(tool, 0) + amount
+            if tool not in quotas:
+                # A quota of what is to be added would refuse what nothing refuses now.
+                told = one_line(named(tool), 80)
+                raise TaskInvalid(f"quotas.{told}: the run has no quota for this tool to add to; remove it")
+            quotas[tool] += amount
         added = {
             name: None if getattr(self, name) is None else getattr(self, name) + amount
             for name, amount in from_top_up.items()
@@ -113,8 +119,10 @@ class TopUp(PublicInput):
     """Tokens to add."""
     max_calls_per_program: int | None = Field(default=None, gt=0)
     """Tool calls of each program to add."""
-    quotas: Annotated[dict[str, int], Quotas] = Field(default_factory=dict)
-    """Calls of one tool to add, by `provider.tool`."""
+    quotas: Annotated[dict[str, Annotated[int, Field(strict=True, gt=0, le=MOST)]], Quotas] = Field(
+        default_factory=dict, max_length=1000
+    )
+    """Calls of one tool to add, by `provider.tool`; the budget has a quota for it already."""
 
 
 class Reservation(Frozen):

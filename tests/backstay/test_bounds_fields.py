@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from backstay.approvals.admission import DecisionInvalid, admit
 from backstay.bounds import ARGUMENTS, DECISION, TASK, size_of
-from backstay.budgets.budget import Budget
+from backstay.budgets.budget import TopUp
 from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import ArgumentsInvalid, BackstayError, TaskInvalid
 from backstay.requests import OpenRun
@@ -92,7 +92,7 @@ FIELDS = [
     Field("reason", undo, lambda text: {"reason": text}, 16_000, 4_000),
     Field("proof", undo, lambda text: {"proof": text}, 1_200),
     Field("event_id", undo, lambda text: {"event_id": text}, 1_200, 200),
-    Field("quotas", Budget().raised, lambda text: {"quotas": {text: 1}}, 32_768, besides=4),
+    Field("quotas", TopUp.admit, lambda text: {"quotas": {text: 1}}, 32_768, besides=4),
     Field("workflow_id", UndoRequest.admit, lambda text: {"workflow_id": text}, 6_100, 1_000),
     Field("workflow_id", ReadRequest.admit, lambda text: {"workflow_id": text, "after": 0}, 6_100, 1_000),
     whole("arguments", filled_in, lambda text: {"a": text}, ARGUMENTS, besides=len(',"b":"${input.x}"') + 1),

@@ -108,20 +108,27 @@ def test_a_batch_fits_whole_or_not_at_all():
 def test_top_up_adds_to_limits_and_refuses_the_rest():
     budget = Budget(max_steps=3, quotas={"a.b": 1})
 
-    raised = budget.raised({"max_steps": 2, "quotas": {"a.b": 2, "c.d": 1}})
+    raised = budget.raised({"max_steps": 2, "quotas": {"a.b": 2}})
 
-    assert (raised.max_steps, raised.quotas) == (5, {"a.b": 3, "c.d": 1})
+    assert (raised.max_steps, raised.quotas) == (5, {"a.b": 3})
     for wrong in (
         {"max_steps": 0},
         {"max_steps": -1},
         {"steps": 1},
         {"max_llm_cost_usd": float("inf")},
         {"max_steps": "2x"},
+        {"quotas": {"a.b": 0}},
+        {"quotas": {"a.b": -5}},
+        {"quotas": {"a.b": True}},
+        {"quotas": {"a.b": 10**9}},
+        {"quotas": {"c.d": 1}},
     ):
         with pytest.raises(TaskInvalid):
             budget.raised(wrong)
     with pytest.raises(TaskInvalid, match="max_steps"):
         budget.raised({"max_steps": 100_000})
+    with pytest.raises(TaskInvalid, match=r"^quotas\.c\.d: the run has no quota for this tool to add to; remove it$"):
+        budget.raised({"quotas": {"a.b": 1, "c.d": 1}})
 
 
 @promise("budget:top-up")

@@ -47,7 +47,6 @@ TAKEN = {
     ("decide", "remember"): {"true"},
     ("top_up", "max_steps"): {"true"},
     ("top_up", "max_llm_cost_usd"): {"true", "a fraction"},
-    ("top_up", "quotas"): {"an object"},
 }
 """What fits a field after all."""
 
