@@ -22,7 +22,7 @@ class Sight:
     image_tokens: int = 6000
     """The most that a picture counts for."""
     page_tokens: int = 12_000
-    """The most that a page of a PDF counts for: its text, and a picture of it."""
+    """The most that a page of a PDF counts for: its text, unless the file holds more, and a picture of it."""
 
     def takes(self, media: Media) -> str:
         """Return why a model takes no such thing; empty where it does."""
@@ -32,7 +32,10 @@ class Sight:
 
     def worst(self, media: Media) -> int:
         """Return as how many tokens it can be counted at most."""
-        return self.image_tokens if media.kind == "image" else max(media.pages, 1) * self.page_tokens
+        if media.kind == "image":
+            return self.image_tokens
+        # No byte of text is more than one token, and a page may hold any amount of it.
+        return max(max(media.pages, 1) * self.page_tokens, media.text)
 
 
 @cache

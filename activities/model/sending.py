@@ -217,6 +217,8 @@ class Sending:
         clean, asked, content = self._within_tokens(ask, clean, dialect, loaded.media)
         form = await request_in(target, asked, content, held.redactor if held.handles else None)
         post, size, seen = form.whole(), len(content), loaded.media.tokens_in(content)
+        # An endpoint counts no more than its model can be shown.
+        seen = min(seen, target.context_tokens or seen)
         # An endpoint that takes no limit writes as much as its model can.
         most = clean[LIMIT] if dialect.limit != "none" else target.context_tokens or self.settings.context_tokens
         price = target.price

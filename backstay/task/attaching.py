@@ -36,5 +36,6 @@ def shown_or_refused(data: bytes, claimed: str, name: str, where: str) -> Media:
     if media is None:
         raise TaskInvalid(f"{where}: is not a picture or PDF; give a text as the task's own, or as its `input`")
     if media.fault:
-        raise TaskInvalid(f"{where}: {media.fault}; attach another file")
+        other = ", or print it to a new PDF" if media.kind == "pdf" else ""
+        raise TaskInvalid(f"{where}: {media.fault}; attach another file{other}")
     return media

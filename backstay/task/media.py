@@ -1,13 +1,12 @@
 """Say what bytes are that somebody calls a picture or a PDF, from the bytes alone, and without decoding them."""
 
-import re
 import struct
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from backstay.frozen import Frozen
 from backstay.shown import one_line
+from backstay.task.pdf import PdfExtent, PdfRefusedError, extent_of
 
 MOST_BYTES = 20_000_000
 """Of one picture or PDF; vendors take little more."""
@@ -18,14 +17,11 @@ MOST_LISTED = 20
 """Of one answer."""
 IMAGE_TOKENS, PAGE_TOKENS = 1_600, 3_000
 """What pictures and pages usually take of what a model can be shown."""
+TOKEN_BYTES = 4
+"""How many bytes of text usually make a token."""
 _SIDE = 1_000_000
 _MARKERS = 4_000
 _PDF_HEAD = 1024
-_INFLATED = 32_000_000
-_STREAMS = 5_000
-_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
-_COUNT = re.compile(rb"/Count\s+(\d{1,6})(?!\d)")
-_STREAM = re.compile(rb"/ObjStm\b.{0,400}?stream\r?\n", re.DOTALL)
 _CLAIMS = ("image/", "application/pdf")
 
 
@@ -41,6 +37,8 @@ class Media(Frozen):
     width: int = 0
     height: int = 0
     pages: int = 0
+    text: int = 0
+    """Bytes of text that a PDF can show at most."""
     name: str = ""
     fault: str = ""
     """Why no model is shown it; empty where it can be shown."""
@@ -50,7 +48,7 @@ class Media(Frozen):
         """Return how much of what a model can be shown it takes, by a usual measure."""
         if self.fault:
             return 0
-        return IMAGE_TOKENS if self.kind == "image" else self.pages * PAGE_TOKENS
+        return IMAGE_TOKENS if self.kind == "image" else max(self.pages * PAGE_TOKENS, self.text // TOKEN_BYTES)
 
     @property
     def line(self) -> str:
@@ -157,32 +155,18 @@ _SIZES = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp
 def _pdf(data: bytes) -> Media | None:
     if b"%PDF-" not in data[:_PDF_HEAD]:
         return None
-    pages, fault = 0, ""
-    if len(data) <= MOST_BYTES:
-        pages = _pages(data)
-        if b"/Encrypt" in data:
-            fault = "it is encrypted"
-        elif not pages:
-            fault = "its pages cannot be counted"
-        elif pages > MOST_PAGES:
-            fault = f"it has {pages:,} pages, and {MOST_PAGES} are the most"
-    return Media(kind="pdf", mime="application/pdf", bytes=len(data), pages=pages, fault=fault)
-
-
-def _pages(data: bytes) -> int:
-    """Return how many pages a PDF has at least, those in compressed parts included; 0 where that cannot be found."""
-    found, left = len(_PAGE.findall(data)), _INFLATED
-    for place, stream in enumerate(_STREAM.finditer(data)):
-        end = data.find(b"endstream", stream.end())
-        if place >= _STREAMS or left <= 0 or end < 0:
-            return 0
+    extent, fault = PdfExtent(0, 0), ""
+    if b"/Encrypt" in data:
+        fault = "it is encrypted"
+    elif len(data) <= MOST_BYTES:
         try:
-            inflated = zlib.decompressobj().decompress(data[stream.end() : end], left)
-        except zlib.error:
-            continue
-        left -= len(inflated)
-        found += len(_PAGE.findall(inflated))
-    return max(found, *(int(count) for count in _COUNT.findall(data)[:_STREAMS]), 0)
+            extent = extent_of(data)
+        except PdfRefusedError as error:
+            fault = f"its pages cannot be counted: {error}"
+    if extent.pages > MOST_PAGES:
+        fault = f"it has {extent.pages:,} pages, and {MOST_PAGES} are the most"
+    found = {"kind": "pdf", "mime": "application/pdf", "bytes": len(data), "pages": extent.pages, "text": extent.text}
+    return Media.model_validate({**found, "fault": fault})
 
 
 def media_in(files: Mapping[str, bytes], claims: Mapping[str, str], refs: Mapping[str, str]) -> list[Media]:

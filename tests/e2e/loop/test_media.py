@@ -40,11 +40,21 @@ def bomb(width, height):
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
 
 
-def pdf(pages, more=b""):
-    page = b"".join(b"<< /Type /Page >>\n" for _ in range(pages))
-    packed = zlib.compress(page)
-    body = b"1 0 obj << /Type /ObjStm /Filter /FlateDecode >>\nstream\n" + packed + b"\nendstream endobj\n"
-    return b"%PDF-1.7\n<< /Type /Pages >>\n" + body + more + b"%%EOF"
+def pdf(pages, more=b"", text=b""):
+    kids = b" ".join(b"%d 0 R" % (10 + n) for n in range(pages))
+    page = b"<< /Type /Page /Parent 2 0 R /Contents 3 0 R >> "
+    head = b" ".join(b"%d %d" % (10 + n, n * len(page)) for n in range(pages)) + b" "
+    packed = zlib.compress(head + page * pages)
+    shown = zlib.compress(b"BT (" + text + b") Tj ET")
+    return b"".join(
+        (
+            b"%PDF-1.7\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n",
+            b"2 0 obj << /Type /Pages /Count %d /Kids [" % pages + kids + b"] >> endobj\n",
+            b"3 0 obj << /Length %d /Filter /FlateDecode >> stream\n" % len(shown) + shown + b"\nendstream endobj\n",
+            b"4 0 obj << /Type /ObjStm /N %d /First %d /Filter /FlateDecode >> stream\n" % (pages, len(head)),
+            packed + b"\nendstream endobj\n" + more + b"%%EOF",
+        )
+    )
 
 
 SMALL, WIDE, OTHER = picture((30, 20)), picture((4000, 100)), picture((9, 9), "JPEG")
@@ -74,6 +84,13 @@ CASES = {
     "nothing": ([part(bomb(0, 0))], "", "its size makes no sense"),
     "locked": ([part(pdf(1, b"<< /Encrypt 1 0 R >>"), "application/pdf", "resource")], "", "it is encrypted"),
     "long": ([part(pdf(101), "application/pdf", "resource")], "", "101 pages"),
+    "wordy": ([part(pdf(1, text=b"word " * 20_000), "application/pdf", "resource")], "application/pdf", ""),
+    "full": ([part(pdf(1, text=b"word " * 100_000), "application/pdf", "resource")], "", "there is no room"),
+    "miscounted": (
+        [part(pdf(3).replace(b"/Count 3", b"/#43ount 1"), "application/pdf", "resource")],
+        "",
+        "its pages cannot be counted: it says that it has 1 pages, and has 3",
+    ),
     "roomy": ([part(pdf(30), "application/pdf", "resource")], "", "there is no room"),
 }
 """By tool: what it answers, what a model that takes it is shown, or why it is not."""
@@ -222,6 +239,19 @@ async def test_a_picture_is_reserved_before_it_is_sent(opened):
     result = await asyncio.wait_for((await made.start(task)).result(), 100)
     assert result["outcome"] == "completed"
     assert "image_url" in json.dumps(endpoint.requests[before:])
+
+
+@promise("models:media-text")
+async def test_a_pdf_is_reserved_by_the_text_that_its_pages_hold(opened):
+    """One page of 100,000 bytes may be as many tokens, which cost 0.10 USD."""
+    made, endpoint, _ = opened
+    results = {}
+    for case in ("pdf", "wordy"):
+        before = len(endpoint.requests)
+        task = {"text": f"<{case}> Look.", "model": "seeing", "budget": {"max_llm_cost_usd": 0.1}}
+        result = await asyncio.wait_for((await made.start(task)).result(), 100)
+        results[case] = (result["outcome"], '"file_data"' in json.dumps(endpoint.requests[before:]))
+    assert results == {"pdf": ("completed", True), "wordy": ("budget_exceeded", False)}
 
 
 @promise("models:media-native")
