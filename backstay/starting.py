@@ -133,6 +133,8 @@ class EndedSubrun(Message):
     """None where nobody knows, so that all of its share counts."""
     open: bool = False
     """Whether it works on, so that nothing of this holds yet."""
+    whole: Spent | None = None
+    """Where nobody knows what it has spent: all that it could spend, with what people have added to its share."""
 
 
 class EndedSubruns(Message):

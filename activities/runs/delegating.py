@@ -2,9 +2,10 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 
-from temporalio.client import WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.model.request import prompt
@@ -13,7 +14,7 @@ from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.tools.outcomes import Outcomes
 from backstay import calls
-from backstay.budgets.budget import MICRO
+from backstay.budgets.budget import MICRO, Budget
 from backstay.budgets.share import Spent
 from backstay.canonical import digest_of
 from backstay.effects.compensation import all_of
@@ -30,6 +31,7 @@ from store.subruns import Subrun
 
 MOST_EFFECTS = 200
 """How many effects of sub-runs a run is told of one by one; the store knows the others."""
+_QUERY = timedelta(seconds=10)
 OTHERS = f"!{DELEGATE}"
 """The code of what a sub-run says that has read what others wrote."""
 
@@ -175,7 +177,28 @@ class DelegationActivities(Activities):
             failed = {"error": one_line(await self.records.text(ask.run, error), 500), "error_type": kind}
         facts: dict[str, Any] = kept.facts | {"snippet": one_line(f"{outcome}: {told.get('summary', '')}", 80)}
         answer = ToolResult(success=success, **facts, **failed)
-        return EndedSubrun(workflow_id=child.told.workflow_id, outcome=outcome, result=answer, spent=spent)
+        whole = None if spent is not None else await self._all_of_share(child)
+        return EndedSubrun(workflow_id=child.told.workflow_id, outcome=outcome, result=answer, spent=spent, whole=whole)
+
+    async def _all_of_share(self, child: _Child) -> Spent | None:
+        """Return all that a sub-run could spend, as its own history tells; None where Temporal does not tell it.
+
+        A run that was terminated has stored no budget, but answers queries until Temporal forgets it.
+        """
+        if child.subrun is None or child.subrun.run is None:
+            return None
+        temporal, name = self.resources.temporal, child.told.workflow_id
+        try:
+            described = await temporal.get_workflow_handle(name).describe()
+            # Anybody can start another run of this name now, whose budget is not a share of this run.
+            first = described.raw_description.workflow_execution_info.first_run_id
+            if child.subrun.run != f"{name}/{first}":
+                return None
+            handle = temporal.get_workflow_handle(name, run_id=described.run_id)
+            told = await handle.query("budget", rpc_timeout=_QUERY)
+            return child.subrun.share.whole_of(Budget.model_validate(told["budget"]))
+        except (RPCError, WorkflowQueryFailedError, BackstayError, ValueError, KeyError, TypeError):
+            return None
 
     async def _told(
         self, child: _Child, result: Result | None, outcome: str, spent: Spent | None, standing: int

@@ -102,6 +102,14 @@ class Share(Frozen):
         )
         return Spent(usage=usage, micro=self.micro or 0, wall_ms=self.wall_ms or 0)
 
+    def whole_of(self, budget: Budget) -> "Spent":
+        """Return all that a sub-run with this share could spend whose budget is that by now."""
+        others = {name: getattr(budget, name) for name in Budget.model_fields if name not in self.fields}
+        added = budget.added_since(Budget.admit({**self.fields, **others}))
+        ceiling = budget.max_llm_cost_usd
+        ledger = Ledger(ceiling=None if ceiling is None else round(ceiling * MICRO))
+        return left_of(budget, Usage(), ledger, 0).whole.model_copy(update={"added": added})
+
 
 _NAMES = {"micro": "max_llm_cost_usd", "wall_ms": "max_wall_seconds"}
 _UNITS = {"max_llm_cost_usd": MICRO, "max_wall_seconds": MILLI}

@@ -205,9 +205,10 @@ class Delegations:
         slots = tuple(compensation_of(effect) for effect in ended.effects)
         state.undo = state.undo.joined(slots, ended.count, ended.authority or Authority())
         for child, each in zip(children, ended.subruns, strict=True):
-            self._paid(child, each.spent)
+            spent = each.spent or each.whole or child.share.whole
+            self._paid(child, spent)
             data: dict[str, Any] = {"workflow_id": child.workflow_id, "outcome": each.outcome}
-            data |= {"known": each.spent is not None, **_shown(each.spent or child.share.whole)}
+            data |= {"known": each.spent is not None, **_shown(spent)}
             self.context.record("subrun.ended", f"{child.workflow_id}: {each.outcome}", **data)
         return list(ended.subruns)
 
@@ -218,9 +219,9 @@ class Delegations:
                 # A sub-run that has ended meanwhile cannot be cancelled.
                 cancelling.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    def _paid(self, child: OpenSubrun, known: Spent | None) -> None:
-        """Let what a sub-run has spent take the place of its share; all of that where nobody knows."""
-        state, spent = self.context.state, known or child.share.whole
+    def _paid(self, child: OpenSubrun, spent: Spent) -> None:
+        """Let what a sub-run has spent take the place of its share."""
+        state = self.context.state
         # From here on nobody counts it again, whatever comes in between.
         state.work.subruns = tuple(each for each in state.work.subruns if each.workflow_id != child.workflow_id)
         state.note_private(spent.private)

@@ -244,7 +244,7 @@ async def test_all_effects_of_a_cancelled_sub_run_are_undone_also_those_that_onl
 
 
 @promise("subruns:terminated")
-async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and_its_effects_stand(opened):
+async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and_what_was_added(opened):
     told = []
 
     def looks(talk):
@@ -257,6 +257,8 @@ async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and
     (name,) = await begun(handle)
     await pending(opened.client.get_workflow_handle(name))
     during = await handle.query("budget")
+    added = {"max_llm_cost_usd": 0.0625, "max_steps": 5}
+    await update(opened.client.get_workflow_handle(name), "top_up", {**added, "by": "ana"})
     await opened.client.get_workflow_handle(name).terminate()
     result = await ended(handle)
     usage = result["usage"]
@@ -265,9 +267,10 @@ async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and
     assert during["delegated"][0]["max_llm_cost_usd"] == 0.125
     assert during["reserved_usd"] == 0.125
     assert "ended as terminated" in told[0]["error"]
-    assert usage["delegated_steps"] == 3
+    assert usage["delegated_steps"] == 3 + 5
+    assert (result["budget"]["max_steps"], result["budget"]["max_llm_cost_usd"]) == (15, 0.5625)
     assert usage["tool_calls"] == 3
-    assert round(usage["llm_cost_usd"] - own, 6) == 0.125
+    assert round(usage["llm_cost_usd"] - own, 6) == 0.125 + 0.0625
     assert standing(opened, handle.id) == ["z1@x.example"]
     await ended(await opened.undo(handle.id))
     assert standing(opened, handle.id) == []
