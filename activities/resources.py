@@ -46,6 +46,8 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     facts: dict[str, Any] = {"changed": definition.name in catalog.changed, "undo_by_effect_id": by_id is not None}
     if (target := undo or by_id) is not None:
         facts["undo_tool"] = target.name
+    if by_id is not None:
+        facts["undo_by_id_tool"] = by_id.name
     providers = {definition.provider, *(name.partition(".")[0] for name in definition.tool.calls)}
     facts["starts_process"] = any(name == "shell" or catalog.kinds.get(name) == "plugin" for name in providers)
     return definition.tool.model_copy(update=facts)

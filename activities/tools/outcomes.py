@@ -153,12 +153,18 @@ def _with_facts(effect: Effect, catalog: Catalog) -> Effect:
     if definition is None:
         return effect
     tool = facts_of(catalog, definition)
-    update = {
-        "undo": effect.undo or tool.undo,
-        "undo_tool": effect.undo_tool or (tool.undo_tool if effect.unknown or tool.undo_by_effect_id else None),
+    update: dict[str, Any] = {
         "undo_by_effect_id": tool.undo_by_effect_id,
+        "undo_by_id": tool.undo_by_id,
+        "undo_by_id_tool": tool.undo_by_id_tool,
         "verify": tool.verify,
     }
+    if effect.undo_tool is None and effect.unknown:
+        update |= {"undo": tool.undo_before_answer, "undo_tool": tool.undo_tool}
+    elif effect.undo_tool is None:
+        # Nothing is bound to its answer.
+        by_id = tool.undo_by_effect_id
+        update |= {"undo": tool.undo_by_id if by_id else tool.undo, "undo_tool": tool.undo_by_id_tool or None}
     return effect.model_copy(update=update)
 
 

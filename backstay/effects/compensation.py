@@ -11,6 +11,7 @@ from backstay.canonical import digest_of
 from backstay.effects.effect import Effect, Touch
 from backstay.frozen import Frozen
 from backstay.tools.recipients import call_line
+from backstay.tools.tool import Tool
 
 KEPT_UNDONE = 100
 """How many outcomes of undone effects are named one by one; of all others only the number is kept."""
@@ -31,6 +32,10 @@ class Compensation(Frozen):
     """What would be called, for people."""
     by_effect_id: bool = False
     """Whether it can be undone even when its outcome is unknown."""
+    by_id: str = Field(default="", exclude_if=lambda how: not how)
+    """What would be called then, for people."""
+    by_id_tool: str = Field(default="", exclude_if=lambda tool: not tool)
+    """The tool that would be called then."""
     verify: bool = False
     unknown: bool = False
     """Whether nobody knows yet if the effect took place."""
@@ -51,6 +56,42 @@ class Compensation(Frozen):
         """Return the tool and what it was called with, and by which sub-run."""
         return call_line(self.tool, self.arguments) + (f" (by {self.made_by})" if self.made_by else "")
 
+    def without_answer(self) -> "Compensation":
+        """Return it as the effect is undone while nothing is bound to its answer: by its id, where that is declared."""
+        if not self.by_id_tool:
+            return self
+        return self.model_copy(update={"undo_tool": self.by_id_tool, "shown": self.by_id})
+
+    def with_answer(self, undo: str | None) -> "Compensation":
+        """Return it as the effect is known to have taken place; `undo`: what its answer says would be called, if any.
+
+        A compensation that could not be prepared stays named, for a person to do.
+        """
+        if undo is None and self.by_effect_id:
+            return self.without_answer().model_copy(update={"unknown": False})
+        prepared = {"shown": undo or self.shown, "undo_tool": None if undo is None else self.undo_tool}
+        return self.model_copy(update={"unknown": False} | prepared)
+
+
+def compensation_by(
+    tool: Tool, effect: int, step: int, arguments: dict[str, Any], authority: Authority
+) -> Compensation:
+    """Return how an effect of a tool would be undone that is about to be sent."""
+    return Compensation(
+        effect=effect,
+        authority=authority,
+        tool=tool.name,
+        step=step,
+        arguments=arguments,
+        undo_tool=tool.undo_tool,
+        shown=tool.undo_before_answer,
+        by_effect_id=tool.undo_by_effect_id,
+        by_id=tool.undo_by_id,
+        by_id_tool=tool.undo_by_id_tool,
+        verify=tool.verify,
+        unknown=True,
+    )
+
 
 def compensation_of(effect: Effect) -> Compensation:
     """Return how an effect that the store holds would be undone."""
@@ -62,6 +103,8 @@ def compensation_of(effect: Effect) -> Compensation:
         undo_tool=effect.undo_tool,
         shown=effect.undo,
         by_effect_id=effect.undo_by_effect_id,
+        by_id=effect.undo_by_id,
+        by_id_tool=effect.undo_by_id_tool,
         verify=effect.verify,
         unknown=effect.unknown,
         authority=effect.authority,

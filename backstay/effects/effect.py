@@ -92,6 +92,10 @@ class Effect(Frozen):
     undo_tool: str | None = None
     """The tool that would be called for it."""
     undo_by_effect_id: bool = False
+    undo_by_id: str = Field(default="", exclude_if=lambda how: not how)
+    """What undoes it while its answer is lost, shown form."""
+    undo_by_id_tool: str = Field(default="", exclude_if=lambda tool: not tool)
+    """The tool that would be called then."""
     verify: bool = False
     outcome: str | None = None
     """One redacted line: the error, or what a person said."""

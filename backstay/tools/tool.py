@@ -100,6 +100,10 @@ class Tool(Message):
     """The tool that would be called for it, `provider.tool`."""
     undo_by_effect_id: bool = False
     """Whether it can be undone even when its outcome is unknown."""
+    undo_by_id: str = ""
+    """How it is undone then, in one line."""
+    undo_by_id_tool: str = ""
+    """The tool that would be called then, which need not be the one that is called for a known answer."""
     verify: bool = False
     """Whether the toolbox declares a read-only check of what happened."""
     verify_is_final: bool = False
@@ -139,6 +143,13 @@ class Tool(Message):
     def provider(self) -> str:
         """Return the part before the first dot."""
         return self.name.partition(".")[0]
+
+    @property
+    def undo_before_answer(self) -> str | None:
+        """Return how an effect is undone of which nobody knows yet whether an answer will tell, in one line."""
+        if not self.undo_by_id or self.undo_by_id == self.undo:
+            return self.undo
+        return self.undo_by_id if self.undo is None else f"{self.undo}; if its answer is lost: {self.undo_by_id}"
 
     @property
     def effectful(self) -> bool:

@@ -210,6 +210,7 @@ def _type(rule: Any) -> str:
 
 _WITHOUT: dict[str, dict[str, Any]] = {
     "undo": {"undo": None},
+    "undo_by_effect_id": {"undo_by_id": ""},
     "verify": {"verify": False, "verify_is_final": False},
     "preview": {"previewed": False},
 }

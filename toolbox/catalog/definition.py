@@ -164,12 +164,13 @@ def _facts(
     provider: str, listed: ListedTool, declaration: Declaration, digest: str, *, trusted: bool
 ) -> dict[str, Any]:
     """Return what workflows know of a tool by itself, whatever its provider is like."""
-    undo, verify = declaration.undo, declaration.verify
+    undo, by_id, verify = declaration.undo, declaration.undo_by_effect_id, declaration.verify
     return {
         "name": f"{provider}.{listed.name}",
         "safety": safety_of(declaration.safety, listed.annotations, trusted=trusted),
         "definition": digest[:16],
         "undo": describe(undo.tool, undo.arguments) if undo else None,
+        "undo_by_id": describe(by_id.tool, by_id.arguments) if by_id else "",
         "verify": verify is not None,
         "verify_is_final": verify is not None and verify.verify_is_final,
         "idempotent": declaration.idempotent,

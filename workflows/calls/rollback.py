@@ -237,15 +237,12 @@ class Rollback:
             effect = await self.reconcile.look(slot.effect)
             if checked is None or not checked.verified:
                 why = f"nobody knows whether {slot.tool} took effect; check by hand, then undo: {slot.shown}"
-                return slot if slot.by_effect_id else why
+                return slot.without_answer() if slot.by_effect_id else why
         if effect.state is EffectState.COMPENSATED:
             return self._ended(slot, "compensated", UNDONE_BEFORE)
         if effect.state not in {EffectState.APPLIED, EffectState.KEPT}:
             return None
-        if effect.undo is None and slot.by_effect_id:
-            return slot
-        prepared = {"shown": effect.undo or slot.shown, "undo_tool": slot.undo_tool if effect.undo else None}
-        return slot.model_copy(update=prepared)
+        return slot.with_answer(effect.undo)
 
     async def _end_task(self, slot: Compensation) -> None:
         """Have the task end by which a server still works on an effect."""

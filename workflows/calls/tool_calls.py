@@ -14,7 +14,7 @@ from backstay import calls, errors
 from backstay.approvals import admission
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
-from backstay.effects.compensation import Compensation
+from backstay.effects.compensation import compensation_by
 from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.policies.denials import denials_of
@@ -392,18 +392,8 @@ class ToolCalls:
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
         # A task that names who may make its calls must not decide who may undo them.
         flight.authority = ruling_of(self.context.state.opened.policy.operators, flight.call).authority
-        slot = Compensation(
-            effect=flight.effect,
-            authority=flight.authority,
-            tool=tool.name,
-            step=flight.step,
-            arguments=brief_arguments(flight.call.arguments).arguments,
-            undo_tool=tool.undo_tool,
-            shown=tool.undo,
-            by_effect_id=tool.undo_by_effect_id,
-            verify=tool.verify,
-            unknown=True,
-        )
+        arguments = brief_arguments(flight.call.arguments).arguments
+        slot = compensation_by(tool, flight.effect, flight.step, arguments, flight.authority)
         self.context.state.undo = self.context.state.undo.push(slot)
         return flight
 
@@ -417,10 +407,7 @@ class ToolCalls:
         if slot is None:
             return
         if result.success:
-            # A compensation that could not be prepared stays named, for a person to do.
-            undo_tool = slot.undo_tool if result.undo is not None or slot.by_effect_id else None
-            bound = {"unknown": False, "shown": result.undo or slot.shown, "undo_tool": undo_tool}
-            state.undo = state.undo.push(slot.model_copy(update=bound))
+            state.undo = state.undo.push(slot.with_answer(result.undo))
         elif not uncertain:
             state.undo = state.undo.drop(effect)
         self.context.changed()
