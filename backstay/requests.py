@@ -382,7 +382,8 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"]
+    verdict: Literal["look", "show_undo", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"]
+    """`show_undo` reads too, with all arguments of the call that would undo it."""
     by: str = ""
 
 

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from activities.offloading import offload, refuse_unfit
 from activities.resources import require_valid, workspace_access_of
 from activities.tools.finding import ToolActivities, variables_of, vouching
 from activities.tools.server_tasks import ServerTasks
@@ -10,6 +11,7 @@ from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
 from backstay.errors import ArgumentsInvalid, CompensationFailed, OutcomeUnknown, ToolNotFound, ToolUnavailable
+from backstay.redaction.handles import escape_lookalikes
 from backstay.shown import one_line
 from backstay.tools.tool import ToolResult
 from store.effects.types import BoundUndo, EffectRow
@@ -21,6 +23,16 @@ from toolbox.providers.declaration import Check
 from toolbox.providers.provider import NotSent
 
 _Ask = calls.CallTool | calls.FollowTask
+_OfEffect = _Ask | calls.SettleEffect
+
+
+class ShownUndo(NamedTuple):
+    """Hold the call that takes an effect back in shown form, with large parts stored apart."""
+
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    """The digest of the arguments before that."""
 
 
 class _Check(NamedTuple):
@@ -131,7 +143,7 @@ class DeclaredActivities(ToolActivities):
             return answer.task
         return answer if answer.success and answer.data is not None else None
 
-    async def compensation(self, ask: _Ask) -> tuple[str, dict[str, Any]]:
+    async def compensation(self, ask: _OfEffect) -> tuple[str, dict[str, Any]]:
         """Return the tool that takes an effect back, and the arguments it is called with."""
         row = await self.row(ask)
         if row.undo_tool is not None and row.undo_sealed is not None:
@@ -143,7 +155,26 @@ class DeclaredActivities(ToolActivities):
         variables = variables_of(row.effect_id, await self._sent_arguments(row))
         return found.name, render_call(declared.arguments, variables)
 
-    async def row(self, ask: _Ask, *, undo: bool = False) -> EffectRow:
+    async def shown_compensation(self, ask: _OfEffect, kept_in: str) -> ShownUndo:
+        """Return the call that takes an effect back as people of the run `kept_in` are to see it to decide about it."""
+        tool, arguments = await self.compensation(ask)
+        shown = await self._shown(ask.run, tool, arguments)
+        return ShownUndo(tool, await offload(self.store.blobs.of(kept_in), shown), digest_of(shown))
+
+    async def require_agreed(self, ask: calls.CallTool, tool: str, arguments: dict[str, Any]) -> None:
+        """Raise CompensationFailed where a compensation is not the one that was ruled on and that people were shown."""
+        if tool != ask.tool:
+            why = f"it was decided that {ask.tool} may be called for it, and {tool} would be; undo the run again"
+            raise CompensationFailed(why)
+        if ask.args_digest and digest_of(await self._shown(ask.run, tool, arguments)) != ask.args_digest:
+            raise CompensationFailed(f"{tool} would be called with other arguments than people saw; undo the run again")
+
+    async def _shown(self, run: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        refuse_unfit(arguments)
+        shown = (await self.records.show(run, arguments, tool.partition(".")[0])).payload
+        return escape_lookalikes(shown, (await self.records.secrets.of(run)).handles)
+
+    async def row(self, ask: _OfEffect, *, undo: bool = False) -> EffectRow:
         """Return what is recorded of the effect, or with `undo` of its compensation; raises ArgumentsInvalid."""
         effect_id = f"{ask.run}/{ask.effect}{'/undo' if undo else ''}"
         row = await self.store.effects.get(effect_id)

@@ -7,8 +7,9 @@ from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.resources import Activities, facts_of
+from activities.resources import Activities, Resources, facts_of
 from activities.retrying import implements
+from activities.tools.declared import DeclaredActivities
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
 from backstay.effects.compensation import all_of
@@ -32,6 +33,11 @@ VERDICTS = {
 class Outcomes(Activities):
     """Implement `settle_effect` and `load_effects`."""
 
+    def __init__(self, resources: Resources) -> None:
+        """Share the worker's resources."""
+        super().__init__(resources)
+        self.declared = DeclaredActivities(resources)
+
     @implements(calls.settle_effect)
     async def settle_effect(self, ask: calls.SettleEffect) -> Effect:
         """Read or settle what is recorded of one effect."""
@@ -41,6 +47,10 @@ class Outcomes(Activities):
         row = await self.store.effects.get(effect_id)
         if row is None:
             return Effect(id=effect_id, n=ask.effect, tool="", args_digest="", state=EffectState.PLANNED)
+        if ask.verdict == "show_undo":
+            undo = await self.declared.shown_compensation(made, ask.run)
+            found = {"undo_tool": undo.tool, "undo_arguments": undo.arguments, "undo_digest": undo.digest}
+            return shown(row).model_copy(update=found)
         if ask.verdict != "look" and row.state is not VERDICTS[ask.verdict]:
             row = await self._settled(row, ask)
         return shown(row)

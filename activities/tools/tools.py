@@ -262,9 +262,7 @@ class Tools(ToolActivities):
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""
         row = await self.declared.row(ask)
         tool, arguments = await self.declared.compensation(ask)
-        if tool != ask.tool:
-            why = f"it was decided that {ask.tool} may be called for it, and {tool} would be; undo the run again"
-            raise CompensationFailed(why)
+        await self.declared.require_agreed(ask, tool, arguments)
         catalog, definition = await self.definition(ask, tool)
         if (ruling := next(on_its_way(self.resources.policy, definition.tool, purpose="undo"), None)) is not None:
             # The workflow rules on the name of the compensation, which is all it knows of it.

@@ -16,6 +16,9 @@ from backstay.tools.tool import Tool
 KEPT_UNDONE = 100
 """How many outcomes of undone effects are named one by one; of all others only the number is kept."""
 
+UNDO_DIGEST = "args_digest"
+"""Under which name the call that undoes an effect carries the digest of what it is agreed to be called with."""
+
 
 class Compensation(Frozen):
     """Hold one dispatched effect and how it would be undone."""

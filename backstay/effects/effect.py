@@ -96,6 +96,10 @@ class Effect(Frozen):
     """What undoes it while its answer is lost, shown form."""
     undo_by_id_tool: str = Field(default="", exclude_if=lambda tool: not tool)
     """The tool that would be called then."""
+    undo_arguments: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda arguments: not arguments)
+    """What that would be called with, in shown form; only where people are to be asked about it."""
+    undo_digest: str = Field(default="", exclude_if=lambda digest: not digest)
+    """The digest of these arguments, before large parts of them were stored apart."""
     verify: bool = False
     outcome: str | None = None
     """One redacted line: the error, or what a person said."""

@@ -131,7 +131,7 @@ class Reconcile:
     async def settle(
         self,
         effect: int,
-        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"],
+        verdict: Literal["look", "show_undo", "happened", "did_not_happen", "failed", "kept", "undone_by_hand"],
         by: str = "",
         *,
         undo: bool = False,

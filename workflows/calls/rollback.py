@@ -6,7 +6,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
+from backstay.effects.compensation import UNDO_DIGEST, Compensation, Undone, UndoOutcome, compensation_of
 from backstay.effects.effect import SAYS_SO, UNDONE_BY_HAND, Effect, EffectState, told_of_later
 from backstay.errors import DecisionRefused, Expired, Rejected
 from backstay.shown import one_line
@@ -250,15 +250,24 @@ class Rollback:
         await self.tool_calls.tasks.end(CallInFlight(Purpose.CALL, call, 0, slot.step, slot.effect))
 
     async def _compensated(self, slot: Compensation, undo_tool: str) -> ToolResult:
-        # The real arguments stay sealed with the effect; people see what they amount to.
+        # The real arguments stay sealed with the effect; this line names them in short.
         arguments = {"effect": f"{self.context.state.run}/{slot.effect}", "undo": slot.shown}
         tool = Tool(name=undo_tool, safety=Safety.WRITE_SAFE, undoes=slot.tool)
         call = ToolCall(id=f"undo-{slot.effect}", tool=tool, arguments=arguments)
+        if self.tool_calls.consent.ruling(call, Purpose.UNDO).verdict == "ask":
+            call = await self._with_arguments(call, slot.effect)
         try:
             (performed,) = await self.tool_calls.perform(Purpose.UNDO, [call], effect=slot.effect)
         except (Rejected, Expired) as error:
             return refused(error)
         return performed.result
+
+    async def _with_arguments(self, call: ToolCall, effect: int) -> ToolCall:
+        """Return a compensation with all of what it would be called with, for people to decide about."""
+        shown = await self.reconcile.settle(effect, "show_undo")
+        tool = call.tool.model_copy(update={"name": shown.undo_tool or call.tool.name})
+        known = {"arguments": shown.undo_arguments, UNDO_DIGEST: shown.undo_digest}
+        return call.model_copy(update={"tool": tool, "arguments": call.arguments | known})
 
     def _ended(self, slot: Compensation, state: str, detail: str | None) -> Undone:
         self.context.state.undo = self.context.state.undo.dealt_with(slot.effect)

@@ -14,7 +14,7 @@ from backstay import calls, errors
 from backstay.approvals import admission
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical, digest_of
-from backstay.effects.compensation import compensation_by
+from backstay.effects.compensation import UNDO_DIGEST, compensation_by
 from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.policies.denials import denials_of
@@ -296,7 +296,7 @@ class ToolCalls:
             more |= {"rehearsal": flight.rehearsal, "limits": call.limits}
         if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
-            more["purpose"] = purpose.value
+            more |= {"purpose": purpose.value, "args_digest": call.arguments.get(UNDO_DIGEST, "")}
             state.count_free_call()
         if applies(purpose, Stage.RULE):
             more["ruling"] = self.consent.ruling(call, purpose).told
