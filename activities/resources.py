@@ -45,7 +45,7 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     by_id = catalog.undo_by_effect_id_of(definition)
     facts: dict[str, Any] = {"changed": definition.name in catalog.changed, "undo_by_effect_id": by_id is not None}
     if (target := undo or by_id) is not None:
-        facts["undo_tool"] = target.name
+        facts |= {"undo_tool": target.name, "undo_calls": target.tool.calls}
     if by_id is not None:
         facts["undo_by_id_tool"] = by_id.name
     providers = {definition.provider, *(name.partition(".")[0] for name in definition.tool.calls)}

@@ -50,7 +50,7 @@ class CallRow(NamedTuple):
         yield from _origins(self.own)
         yield from self.call.facts(alike=True)
         if self.undo_how:
-            yield Line("undo", f"can be undone: {self.undo_how}")
+            yield self.call.undo_line(self.undo_how)
 
 
 class CallTable(NamedTuple):

@@ -143,9 +143,9 @@ class CallView(NamedTuple):
             yield Line("repeats", f"REPEATED: {self.repeats}")
 
     def undo_line(self, how: str) -> Line:
-        """Return in one line how a call is undone that may change something; empty words say only that it can be."""
+        """Return in one line how a call is undone that may change something, or why not; `how` may be empty."""
         if not self.undoable:
-            return Line("no undo", "CANNOT BE UNDONE")
+            return Line("no undo", f"CANNOT BE UNDONE: {how}" if how else "CANNOT BE UNDONE")
         return Line("undo", f"can be undone: {how}" if how else "can be undone")
 
 
@@ -243,7 +243,7 @@ def call_view(call: RequestedCall, marks: str = "", summary: str = "") -> CallVi
         safety=call.safety,
         arguments=tuple(ArgumentView(name, value, call.told(name)) for name, value in call.arguments.items()),
         undoable=call.undoable,
-        undo_how=undo_words(call.undo_how or "", call.arguments),
+        undo_how=undo_words(call.undo_how or "", call.arguments) if call.undoable else call.undo_how or "",
         changes=", ".join(call.side_effects),
         diff=tuple(_diff(call.diff)),
         marks=marks,
@@ -273,7 +273,7 @@ def _step(step: ProposedStep, marks: str) -> CallView:
         safety=step.safety,
         arguments=tuple(ArgumentView(name, value) for name, value in step.arguments.items()),
         undoable=step.undoable,
-        undo_how=undo_words(step.undo_how or "", step.arguments),
+        undo_how=undo_words(step.undo_how or "", step.arguments) if step.undoable else step.undo_how or "",
         changes=", ".join(step.side_effects),
         diff=tuple(_diff(step.diff_preview)),
         hidden=OmittedParts(0, len(step.arguments), 0, 0),

@@ -77,7 +77,10 @@ class Decisions(ABC):
         arguments = await self._with_kept(json.loads(text))
         undo = facts.get("undo")
         call = WholeCall(index=index, tool=str(facts.get("tool", "")), arguments=arguments, undo_how=undo)
-        known = {"undoable": undo is not None, "safety": Safety(facts.get("safety", Safety.RESTRICTED_WRITE))}
+        known = {
+            "undoable": facts.get("undoable", undo is not None),
+            "safety": Safety(facts.get("safety", Safety.RESTRICTED_WRITE)),
+        }
         return call.model_copy(update=known), indexes
 
     async def _with_kept(self, value: Any) -> Any:

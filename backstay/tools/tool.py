@@ -98,6 +98,8 @@ class Tool(Message):
     """How an effect of this tool is undone, in one line; None if it cannot be."""
     undo_tool: str | None = None
     """The tool that would be called for it, `provider.tool`."""
+    undo_calls: tuple[str, ...] = ()
+    """Other tools that the tool may call on its way that would be called for it."""
     undo_by_effect_id: bool = False
     """Whether it can be undone even when its outcome is unknown."""
     undo_by_id: str = ""

@@ -19,6 +19,7 @@ from backstay.approvals.approval import (
 from backstay.approvals.edits import change_lines
 from backstay.approvals.notice import DecisionNotice, NoticeKind
 from backstay.approvals.proposal import PlanToggles
+from backstay.approvals.undo_words import undo_told
 from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each, verdict_words
 from backstay.approvals.voting import comments_of, said_of_plan, voted
 from backstay.authority import Authority
@@ -162,8 +163,9 @@ class Approvals:
         answer = {"text": part, "next": offset + len(part) if more else None}
         if offset:
             return answer
-        facts = {"tool": one_line(call.tool.name, 200), "safety": call.tool.safety.value}
-        facts |= {"undo": None if call.tool.undo is None else one_line(call.tool.undo, 300)}
+        facts: dict[str, Any] = {"tool": one_line(call.tool.name, 200), "safety": call.tool.safety.value}
+        undo = undo_told(call.tool, self.state.opened.policy)
+        facts |= {"undoable": undo.undoable, "undo": undo.how}
         return answer | {"call": facts, "indexes": sorted(pending.calls)}
 
     def open_requests(self) -> tuple[OpenRequest, ...]:

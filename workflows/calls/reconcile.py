@@ -9,6 +9,7 @@ from temporalio import workflow
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.notice import NoticeKind
+from backstay.approvals.undo_words import undo_told
 from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.server_task import WORKING
@@ -196,7 +197,7 @@ class Reconcile:
             rule="engine: an unknown outcome asks",
             authority=flight.authority,
             key=f"outcome {effect} {flight.send}",
-            calls=(shown_call(flight.call),),
+            calls=(shown_call(flight.call, undo=undo_told(flight.call.tool, self.context.state.opened.policy)),),
         )
         flight.call = commented(flight.call, decided)
         said, happened = f"{decided.by}{SAYS_SO}", decided.verdict is Verdict.HAPPENED

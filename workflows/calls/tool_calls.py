@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls, errors
 from backstay.approvals import admission
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.approvals.undo_words import undo_told
 from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import UNDO_DIGEST, compensation_by
 from backstay.effects.effect import DOUBTFUL
@@ -358,7 +359,7 @@ class ToolCalls:
             key=f"elicitation {call.id} {question.sealed}",
             whole=call,
             check_answer=check_answer,
-            calls=(shown_call(call),),
+            calls=(shown_call(call, undo=undo_told(call.tool, self.context.state.opened.policy)),),
             schema=question.form,
         )
 

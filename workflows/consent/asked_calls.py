@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from temporalio import workflow
+
 from backstay.approvals.approval import RequestedCall, RequestKind
 from backstay.approvals.edits import change_lines
+from backstay.approvals.undo_words import UndoTold, undo_told
 from backstay.canonical import digest_of
+from backstay.policies.policy import Policy
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.stages import Purpose
@@ -24,6 +28,8 @@ class RuledCall:
     index: int
     call: ToolCall
     ruling: Ruling
+    undo: UndoTold | None = None
+    """Whether it can be undone by the policy; None where it was not looked at."""
     repeats: str = ""
     """When the run made the same call before, and what came of it."""
     whole: bool = False
@@ -53,7 +59,7 @@ def kind_of(group: list[RuledCall], kind: RequestKind | None) -> RequestKind:
 
 def shown_ruled(item: RuledCall, most: int, diff: str | None) -> RequestedCall:
     """Return a call that is asked about as people see it, with what they have changed of it."""
-    call = shown_call(item.call, item.index, most, diff, item.repeats or None)
+    call = shown_call(item.call, item.index, most, diff, item.repeats or None, item.undo)
     call = call.model_copy(update={"minded": item.ruling.minds})
     if item.first is None:
         return call
@@ -85,18 +91,30 @@ def question_of(group: list[RuledCall], kind: RequestKind, purpose: Purpose) -> 
     return f"May the run make {what} of {tools_of(group)}{changed_by}?"
 
 
-def shown_call(
-    call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None, repeats: str | None = None
+def with_undo(ruled: Sequence[RuledCall], policy: Policy) -> list[RuledCall]:
+    """Return calls with whether they can be undone, by the rules of the policy about undo."""
+    today = workflow.now().date().isoformat() if policy.has_days else ""
+    return [replace(item, undo=undo_told(item.call.tool, policy, today)) for item in ruled]
+
+
+def shown_call(  # noqa: PLR0917  # called in few places, by what they are
+    call: ToolCall,
+    index: int = 0,
+    most: int = 2000,
+    diff: str | None = None,
+    repeats: str | None = None,
+    undo: UndoTold | None = None,
 ) -> RequestedCall:
     """Return a call as people see it before they decide."""
     shown, tool = shown_arguments(call.arguments, most), call.tool
+    undo = undo or undo_told(tool)
     return RequestedCall(
         index=index,
         tool=one_line(tool.name, 200),
         arguments=shown.arguments,
         safety=tool.safety,
-        undoable=tool.undo is not None,
-        undo_how=None if tool.undo is None else one_line(tool.undo, 300),
+        undoable=undo.undoable,
+        undo_how=undo.how,
         side_effects=tuple(one_line(effect, 200) for effect in tool.side_effects[:20]),
         diff=diff,
         clipped=shown.clipped,

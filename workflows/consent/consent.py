@@ -42,6 +42,7 @@ from workflows.consent.asked_calls import (
     question_of,
     shown_call,
     shown_ruled,
+    with_undo,
 )
 from workflows.consent.changing import changed, checked_change, said_of
 from workflows.context.run_context import RunContext
@@ -280,7 +281,8 @@ class Consent:
         of_plan = purpose is Purpose.PLAN_STEP and not group[0].whole
         diffs = await self.diffs(group, of_plan=of_plan)
         kind = kind_of(group, kind)
-        shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in group)
+        told = with_undo(group, self.context.state.opened.policy)
+        shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in told)
         by_index = {item.index: item for item in group}
         request = more(self._request(group, shown, purpose, kind))
         ruling = reduce(stricter, (item.ruling for item in group))

@@ -18,7 +18,7 @@ from backstay.shown import one_line
 from backstay.task.plan import has_references, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, tools_of
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, tools_of, with_undo
 from workflows.consent.changing import checked_change, edits_of
 from workflows.consent.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.context.run_context import RunContext
@@ -198,6 +198,7 @@ class Proposing:
         taken = size_of([entry.plain() for entry in forecast]) if forecast else 0
         state = self.context.state
         needs, jail = needs_of(run, state.task.plan), state.opened.jail
+        ruled = with_undo(ruled, state.opened.policy)
         plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), needs, jail, diffs, taken)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")

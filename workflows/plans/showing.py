@@ -12,7 +12,7 @@ from backstay.plans.leaving_out import StepDependencies
 from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep
-from backstay.tools.tool import BUILTIN, ToolCall, WorkspaceLimits
+from backstay.tools.tool import BUILTIN, WorkspaceLimits
 from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, shown_call, shown_ruled
 
 SIDE_EFFECTS = 40
@@ -67,7 +67,7 @@ class ShownSteps:
         return tuple(shown_ruled(item, most, self.diffs.get(item.index)) for item in asked)
 
     def _proposed(self, item: RuledCall) -> ProposedStep:
-        step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)
+        step = _proposed(item, self.steps[item.index], self.diffs.get(item.index), self.most)
         falls = self.falls.get(item.index, ())
         related = {"falls": falls[:FALLS], "more_fall": len(falls) > FALLS, "depends_on": self.needs.of[item.index]}
         step = step.model_copy(update=related)
@@ -164,10 +164,10 @@ def parts_of(asks: Sequence[RuledCall]) -> tuple[ProposalPart, ...]:
     )
 
 
-def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most: int) -> ProposedStep:
-    shown = shown_call(call, index, most, diff)
+def _proposed(item: RuledCall, step: PlanStep, diff: str | None, most: int) -> ProposedStep:
+    call, shown = item.call, shown_call(item.call, item.index, most, diff, undo=item.undo)
     return ProposedStep(
-        idx=index,
+        idx=item.index,
         action=shown.tool,
         arguments=shown.arguments,
         safety=shown.safety,

@@ -91,10 +91,9 @@ def _facts(step: dict[str, Any]) -> Iterator[str]:
     if step.get("depends_on"):
         yield f"uses what {_numbers(step['depends_on'])} returned"
     yield from (f"{name}: {one_line(str(step[name]), 200)}" for name in _FACTS if name in step)
-    if step.get("undo_how"):
-        yield f"can be undone: {one_line(step['undo_how'], 500)}"
-    elif step.get("safety") not in {"read_only", None}:
-        yield "can be undone" if step.get("undoable") else "CANNOT BE UNDONE"
+    how = f": {one_line(step['undo_how'], 500)}" if step.get("undo_how") else ""
+    if how or step.get("safety") not in {"read_only", None}:
+        yield f"{'can be undone' if step.get('undoable') else 'CANNOT BE UNDONE'}{how}"
     if step["error"]:
         yield f"error: {one_line(step['error'], 1000)}"
     if step["ref"]:

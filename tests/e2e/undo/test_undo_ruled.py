@@ -10,13 +10,19 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from activities.tools.declared import DeclaredActivities
-from backstay.client import Backstay
+from backstay.approvals.approval import RequestedCall
+from backstay.approvals.undo_words import undo_told
+from backstay.approvals.view import call_view
+from backstay.policies.policy import Policy
+from backstay.testing import Reply
+from backstay.tools.tool import Tool
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Engine, Scripts, ended, engine, pending
 from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: allow}
+ask: ["bank.write_*"]
 undo: {deny: [bank.purge], ask: [bank.erase, bank.refund]}
 """
 RECALL = {"tool": "recall", "arguments": {"id": "{{ result.id }}"}}
@@ -29,7 +35,7 @@ class Bank(NamedTuple):
 
     opened: Engine
     server: ScriptedServer
-    backstay: Backstay
+    scripts: Scripts
 
     async def paid(self, tool: str) -> Any:
         """Return a run whose payment stays unknown, when people are asked about it."""
@@ -55,13 +61,16 @@ async def bank(temporal, tmp_path_factory):
     declared["pay_known"] = {
         "undo": {"tool": "refund", "arguments": {name: f"{{{{ result.{name} }}}}" for name in LONG}}
     }
+    declared["write_kept"] = {"undo": {"tool": "purge", "arguments": {"id": "{{ result.id }}"}}}
+    declared["write_asked"] = {"undo": {"tool": "refund", "arguments": {"id": "{{ result.id }}"}}}
+    answers |= {"write_kept": {"data": {"id": "p1"}}, "write_asked": {"data": {"id": "p1"}}}
     answers["pay_known"] = {"data": LONG}
     server = ScriptedServer(folder / "bank.json", [writes(name) for name in answers], answers, declared)
     options = {"policy": POLICY, "toolbox": toolbox_of_servers(folder, bank=server)}
     options |= {"request_deadline_seconds": 2, "step_timeout_seconds": 2}
     async with AsyncExitStack() as stack:
-        opened = await stack.enter_async_context(engine(temporal, folder, Scripts(), **options))
-        yield Bank(opened, server, Backstay(temporal, task_queue=opened.settings.task_queue))
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts := Scripts(), **options))
+        yield Bank(opened, server, scripts)
 
 
 @promise("undo:by-id-ruled")
@@ -135,3 +144,48 @@ async def test_an_undo_with_other_arguments_than_people_saw_is_refused(bank, mon
     assert undone["state"] == "parked"
     assert "bank.refund would be called with other arguments than people saw" in undone["detail"]
     assert len(await bank.calls("refund")) == before
+
+
+DENIED = "denied by the policy: undo.deny[0]: bank.purge"
+ASKED = "refund(id=result.id); people must agree by undo.ask[1]: bank.refund"
+
+
+@promise("undo:told-ruled")
+@pytest.mark.parametrize("planned", [True, False])
+async def test_a_request_says_what_the_policy_says_of_an_undo(bank, planned):
+    steps = [{"tool": f"bank.{name}", "arguments": {}} for name in ("write_kept", "write_asked")]
+    calls = Reply(calls=[("bank__write_kept", {}), ("bank__write_asked", {})])
+    handle = await bank.opened.start({"plan": {"steps": steps}} if planned else bank.scripts.task(calls))
+    (asked,) = await pending(handle)
+    expected = [(False, DENIED), (True, ASKED)]
+    assert [(call["undoable"], call["undo_how"]) for call in asked["calls"]] == expected
+    if planned:
+        assert [(step["undoable"], step["undo_how"]) for step in asked["proposal"]["steps"]] == expected
+    whole = await handle.query("request", {"id": "r1", "index": asked["calls"][0]["index"]})
+    assert (whole["call"]["undoable"], whole["call"]["undo"]) == expected[0]
+    said = [line.text for call in asked["calls"] for line in call_view(RequestedCall.model_validate(call)).lines()]
+    assert f"CANNOT BE UNDONE: {DENIED}" in said
+    assert "can be undone: refund, with id from its answer; people must agree by undo.ask[1]: bank.refund" in said
+    await handle.terminate()
+
+
+@promise("undo:told-ruled")
+@pytest.mark.parametrize(
+    ("undo", "undoable", "how"),
+    [
+        ({"default": "deny"}, False, "denied by the policy: undo.default: deny"),
+        ({"deny": ["chat.*"]}, False, "denied by the policy: undo.deny[0]: chat.* (talk.post_undo calls chat.delete)"),
+        ({"ask": ["chat.*"]}, False, "denied by the policy: undo.ask[0]: chat.* (talk.post_undo calls chat.delete)"),
+        (
+            {"deny": ["talk.post"]},
+            False,
+            "denied by the policy: undo.deny[0]: talk.post (talk.post_undo undoes talk.post)",
+        ),
+        ({"default": "allow"}, True, "post_undo(id=result.id)"),
+    ],
+)
+def test_an_undo_that_would_be_refused_is_not_said_to_be_possible(undo, undoable, how):
+    tool = Tool(
+        name="talk.post", undo="post_undo(id=result.id)", undo_tool="talk.post_undo", undo_calls=("chat.delete",)
+    )
+    assert undo_told(tool, Policy.admit({"undo": undo})) == (undoable, how)
