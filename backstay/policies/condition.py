@@ -88,11 +88,13 @@ def judge(
     """
     hidden = SECRETS if whole else UNSEEN
     outcome, opaque_path = Judgement.HOLDS, ""
-    every = [*conditions.items()]
+    every = [(path, _reach("", arguments, path, hidden), operators) for path, operators in conditions.items()]
     if widens:
-        every += [(other, conditions[path]) for path, other in companions(conditions, arguments)]
-    for path, operators in every:
-        reached = _reach(arguments, path, hidden)
+        every += [
+            (other.path, _reach(other.pointer, other.value, other.rest, hidden), conditions[other.condition])
+            for other in companions(conditions, arguments)
+        ]
+    for path, reached, operators in every:
         for operator, operand in operators.items():
             if operator == FROM:
                 judged = [_judge_origin(pointer, value, operand, sources, widens=widens) for pointer, value in reached]
@@ -119,10 +121,13 @@ def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 
-def _reach(arguments: dict[str, Any], path: str, hidden: OpaqueValues) -> list[tuple[str, Any]]:
-    """Return every value the path leads to with its JSON pointer; a list on the way is entered element by element."""
-    reached: list[tuple[str, Any]] = [("", arguments)]
-    for key in path.split("."):
+def _reach(start: str, value: Any, path: str, hidden: OpaqueValues) -> list[tuple[str, Any]]:
+    """Return every value the path leads to with its JSON pointer; a list on the way is entered element by element.
+
+    The path leads on from a value at the pointer `start`; an empty one leads to the value itself.
+    """
+    reached: list[tuple[str, Any]] = [(start, value)]
+    for key in path.split(".") if path else ():
         reached = [found for pointer, item in reached for found in _enter(pointer, item, key, hidden)]
     return reached
 

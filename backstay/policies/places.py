@@ -36,6 +36,18 @@ def is_place(operator: str, operand: object) -> bool:
     )
 
 
+def is_domain_of_mail(operator: str, operand: object) -> bool:
+    """Return whether a condition permits an address of mail, or those at a domain."""
+    if operator in ("equals", "in"):
+        operands: list[object] = operand if isinstance(operand, list) else [operand]
+        return any(isinstance(each, str) and each.find("@") > 0 and _has_mail_host(each) for each in operands)
+    return isinstance(operand, str) and is_place(operator, operand) and "@" in operand and _has_mail_host(operand)
+
+
+def _has_mail_host(operand: str) -> bool:
+    return scheme_in(operand) is None and is_host(operand.rpartition("@")[2].rstrip("> "))
+
+
 def surely(operator: str, value: str, operand: str) -> bool:
     """Return whether a string that fits, as it is written, leads nowhere else than the operand says."""
     if operator == "starts_with" and operand.startswith("/") and value.startswith(("//", "/\\")):

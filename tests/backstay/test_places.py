@@ -163,6 +163,119 @@ def test_another_recipient_is_found_within_other_arguments(other):
     assert verdict("allow", below, {"message": {"to": "bo@example.com", "cc": "cy@example.com"}}) == "allow"
 
 
+EVE = "eve@evil.test"
+NAMES_OF_ONE = [
+    *("recipient_email", "recipientEmail", "recipient_emails", "recipient_address", "email_address", "to_addr"),
+    *("to_addrs", "to_list", "user_email", "contact_email", "destination", "whoever"),
+]
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize("name", NAMES_OF_ONE)
+def test_whom_an_address_permits_is_a_recipient_whatever_the_argument_is_called(name):
+    for operator, operand in (("ends_with", EXAMPLE), ("equals", "bo@example.com"), ("in", ["bo@example.com"])):
+        own = {"when": {name: {operator: operand}}}
+        assert verdict("allow", own, {name: "bo@example.com", "cc": [EVE]}) == "ask"
+        assert verdict("allow", own, {name: "bo@example.com", "options": {"bcc": EVE}}) == "ask"
+        honest = {name: "bo@example.com", "cc": ["bo@example.com"], "recipient_name": "Bo", "body": f"Ask {EVE}"}
+        assert verdict("allow", own, honest) == "allow"
+    organizer = {"when": {"organizer_email": {"ends_with": EXAMPLE}}}
+    assert verdict("allow", organizer, {"organizer_email": "bo@example.com", "attendees": [EVE]}) == "ask"
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("bccs", "ccs", "BCCs", "cc_list", "bccList", "extra_recipients", "recipient_list", "blind_carbon_copy"),
+        *("to_addrs", "notify_emails", "h:cc", "also_to", "envelope_to", "cc_addr", "cc_recipient_emails", "copy"),
+        *("hidden_copy", "share_with", "notify", "watchers", "members", "email_address", "invite_email"),
+    ],
+)
+def test_another_recipient_is_found_by_the_words_of_its_name(other):
+    own = {"when": {"to": {"ends_with": EXAMPLE}}}
+    for eve in (EVE, [EVE], ["bo@example.com", f"Eve <{EVE}>"]):
+        assert verdict("allow", own, {"to": "bo@example.com", other: eve}) == "ask"
+        assert verdict("allow", own, {"to": "bo@example.com", "more": [{other: eve}]}) == "ask"
+    for nobody in ("", [], None, "cy@example.com", ["cy@example.com"]):
+        assert verdict("allow", own, {"to": "bo@example.com", other: nobody}) == "allow"
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"headers": [{"name": "Bcc", "value": "{}"}]},
+        {"headers": [{"key": "X-Cc", "value": ["{}"]}]},
+        {"headers": [["Bcc", "{}"]]},
+        {"people": [{"type": "cc", "who": "{}"}]},
+        {"headers": "Bcc: {}"},
+        {"headers": ["X-Mailer: a", "bcc:{}"]},
+        {"raw": "Subject: hello\r\nResent-To:\r\n {}\r\n\r\nHello"},
+        {"options": '{"cc": "{}"}'},
+        {"options": '{"more": [{"bcc": ["{}"]}]}'},
+        {"options": ['{"headers": "Bcc: {}"}']},
+        {"query_string": "a=1&cc={}"},
+    ],
+)
+def test_another_recipient_is_found_in_headers_and_in_strings_that_hold_it(other):
+    def filled(value):
+        match value:
+            case str():
+                return value.replace("{}", address)
+            case list():
+                return [filled(each) for each in value]
+            case _:
+                return {key: filled(each) for key, each in value.items()}
+
+    own = {"when": {"to": {"ends_with": EXAMPLE}}}
+    address = EVE
+    assert verdict("allow", own, {"to": "bo@example.com"} | filled(other)) == "ask"
+    address = "cy@example.com"
+    assert verdict("allow", own, {"to": "bo@example.com"} | filled(other)) == "allow"
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"subject": f"Mail of {EVE}", "body": f"To: {EVE}\nCc: {EVE}\n\nas I wrote to {EVE}"},
+        {"message": f'{{"cc": "{EVE}"}}', "html": f'<a href="mailto:{EVE}?cc={EVE}">{EVE}</a>'},
+        {"from": EVE, "from_email": EVE, "sender": {"address": EVE}, "account": EVE, "user_google_email": EVE},
+        {"in_reply_to": f"<1.{EVE}>", "message_id": f"<2.{EVE}>", "references": [f"<3.{EVE}>"], "thread_id": EVE},
+        {"recipient_name": "Bo Keller", "email_subject": "Hello", "email_body": f"Ask {EVE}", "to_name": "Bo"},
+        {
+            "max_recipients": 5,
+            "notify_attendees": "yes",
+            "send_emails": True,
+            "email_type": "html",
+            "valid_to": "2027-01-01",
+        },
+        {"query": f"to:{EVE}", "signature": f"Eve, {EVE}", "options": '{"priority": "high", "from": "2026-01-01"}'},
+        {"raw": f"Subject: Hello\r\n\r\nTo: {EVE} I wrote", "data": "{not json", "rows": f"name,mail\neve,{EVE}"},
+    ],
+)
+def test_what_merely_mentions_an_address_or_says_who_sends_is_no_other_recipient(other):
+    own = {"when": {"to": {"ends_with": EXAMPLE}}}
+    assert verdict("allow", own, {"to": "bo@example.com"} | other) == "allow"
+    sender = {"when": {"from_email": {"equals": "ana@example.com"}}}
+    assert verdict("allow", sender, {"from_email": "ana@example.com", "to": EVE}) == "allow"
+    both = {"when": {"user_google_email": {"equals": "ana@else.test"}, "to": {"ends_with": EXAMPLE}}}
+    sent = {"user_google_email": "ana@else.test", "to": "bo@example.com", "cc": "cy@example.com"}
+    assert verdict("allow", both, sent) == "allow"
+
+
+@promise("policy:allowed-address")
+def test_a_line_break_in_a_subject_and_json_beyond_reading_bring_nobody_along():
+    own = {"when": {"to": {"ends_with": EXAMPLE}}}
+    for said in ("Hello\r\nBcc: eve@evil.test", "Hello\nx: y\nCC : eve@evil.test"):
+        assert verdict("allow", own, {"to": "bo@example.com", "subject": said}) == "ask"
+    long = '{"cc": "eve@evil.test", "x": "' + "x" * 70_000 + '"}'
+    assert verdict("allow", own, {"to": "bo@example.com", "options": long}) == "ask"
+    deep = '{"a":' * 5_000 + '{"cc": "eve@evil.test"}' + "}" * 5_000
+    assert verdict("allow", own, {"to": "bo@example.com", "options": deep}) == "ask"
+
+
 @promise("policy:allowed-address")
 def test_another_recipient_has_a_condition_of_its_own_or_is_none():
     own = {"when": {"to": {"ends_with": EXAMPLE}, "cc": {"in": ["cy@else.test"]}}}
