@@ -6,9 +6,11 @@ from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.verdicts import unfit
 from backstay.canonical import digest_of
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.learning.alike import Alike, alike
-from backstay.provenance.source import Source
-from backstay.tools.tool import Safety
+from backstay.policies.policy import Policy, rule
+from backstay.provenance.source import ArgumentSources, Source
+from backstay.tools.tool import Safety, Tool
 from people.requests.entered import FormEntry
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
@@ -43,6 +45,40 @@ def test_alike_are_the_same_places_and_settings_and_no_greater_amounts():
         assert "came from" in alike(PAY, {"/iban": (Source(**kind),)})
     for odd in ({}, {"a.b": "x"}, {"to": ["x" * 99] * 99}):
         assert isinstance(alike(odd, {}), str)
+
+
+@promise("learning:alike")
+@pytest.mark.parametrize(
+    ("name", "seen", "later"),
+    [
+        ("attachment", "/home/me/report.pdf", "/home/me/.ssh/id_rsa"),
+        ("attachments", "report.pdf", "/home/me/.ssh/id_rsa"),
+        ("attached_file", "report", "file:///etc/passwd"),
+        ("attachment", "", "report.pdf"),
+        ("attachment", "The report of this week", "id_rsa"),
+        ("type", "private", "public"),
+        ("access_type", "only for me", "for all people"),
+        ("scope", "me", "everyone"),
+        ("publish", "no", "yes"),
+        ("dry_run", "true", "false"),
+        ("format", "text", "html"),
+        ("category", "internal", "press"),
+    ],
+)
+def test_another_attachment_or_setting_is_not_alike(name, seen, later):
+    mail = {"to": "bo@example.com", "subject": "Hello", "body": "hi", name: seen}
+    found = alike(mail, {})
+    assert isinstance(found, Alike)
+    line = AcceptedLine(
+        verdict="allow", scope="always", tool="mail.send", definition="d", when=found.when, only=found.only
+    ).identified()
+
+    def verdict(arguments):
+        tool, told = Tool(name="mail.send", definition="d"), ArgumentSources(by={"": (("model",),)})
+        return rule(Policy(), tool, arguments, sources=told, lines=[line]).verdict
+
+    assert verdict(mail | {"subject": "Bye", "body": "See you on Monday"}) == "allow"
+    assert verdict(mail | {name: later}) == "ask"
 
 
 @promise("learning:alike")

@@ -182,23 +182,23 @@ def test_a_change_of_the_place_is_a_rejection_of_it_and_a_change_of_a_text_is_co
 def test_approvals_of_what_looks_alike_teach_nothing_about_the_other():
     hosts = ("example.com.evil.test", "evil-example.com", "\u0435\u0445ample.com", "example.com", "EXAMPLE.com")
     spread = [
-        said({"url": f"https://{host}/in/{n}", "p": "x"}, "ab"[n % 2], tool="h.post")
+        said({"url": f"https://{host}/in/{n}", "note": "x"}, "ab"[n % 2], tool="h.post")
         for host in hosts
         for n in range(3)
     ]
     assert lines(*spread) == []
-    five = [said({"url": f"https://example.com/in/{n}", "p": "x"}, by, tool="h.post") for n, by in enumerate("ababa")]
+    five = [said({"url": f"https://example.com/in/{n}", "note": "x"}, by, tool="h.post") for n, by in enumerate("ababa")]
     rules = lines(*five)
     good = "https://example.com/in/9"
-    assert allows(rules, {"url": good, "p": "x"}, tool="h.post")
+    assert allows(rules, {"url": good, "note": "x"}, tool="h.post")
     for url in (
         "https://example.com.evil.test/in/9", "https://example.com@evil.test/in/9", "https://evil.test/https://example.com/in/",
         "https://example.com/in/../admin", "https://example.com/in/%2e%2e/admin", "https://\u0435\u0445ample.com/in/9",
         "http://example.com/in/9", "https://example.com/inn", "//example.com/in/9", [good, "https://evil.test/"],
     ):  # fmt: skip
-        assert not allows(rules, {"url": url, "p": "x"}, tool="h.post"), url
-    assert not allows(rules, {"url": good, "p": "x", "proxy": "https://evil.test"}, tool="h.post")
-    assert not allows(rules, {"url": good, "p": "x"}, tool="h.post", codes=("!mail.read",))
+        assert not allows(rules, {"url": url, "note": "x"}, tool="h.post"), url
+    assert not allows(rules, {"url": good, "note": "x", "proxy": "https://evil.test"}, tool="h.post")
+    assert not allows(rules, {"url": good, "note": "x"}, tool="h.post", codes=("!mail.read",))
     paths = lines(*(said({"path": f"/home/a/n{n}.md"}, by, tool="f.write") for n, by in enumerate("ababa")))
     for path, passes in (("/home/a/x.md", True), ("/home/ab/x", False), ("/home/a/../b/x", False), ("/home/a", False)):
         assert allows(paths, {"path": path}, tool="f.write") is passes, path

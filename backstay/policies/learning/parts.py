@@ -18,6 +18,7 @@ Role = Literal["target", "fixed", "number", "text"]
 _LISTS = data_beside(__file__)
 _SHARED = frozenset[str](_LISTS["shared"].split())
 _AMOUNTS = frozenset[str](_LISTS["amounts"].split())
+_ATTACHED, _WRITTEN, _SETTINGS = (frozenset[str](_LISTS[each].split()) for each in ("attached", "written", "settings"))
 _NUMERAL = re.compile(r"[^\w\s]?\s?[-+]?\d[\d., ']*\s?(?:%|[A-Za-z]{1,4}|[^\w\s])?")
 _MOST_TEXT = 2000
 _ADDRESS, _URL, _PATH = (
@@ -46,11 +47,19 @@ def role_of(name: str, value: Any) -> Role:
         return "number" if is_plain else "fixed"
     text = str(value)
     if not text or len(text) > _MOST_TEXT:
-        return "text" if shape_of(name, "x") == "other" else "fixed"
-    if shape_of(name, text) != "other":
+        return "text" if shape_of(name, "x") == "other" and _ATTACHED.isdisjoint(name_words(name)) else "fixed"
+    if shape_of(name, text) != "other" or not _ATTACHED.isdisjoint(name_words(name)):
         return "target"
+    if _is_setting(name, text):
+        return "fixed"
     amount = not _AMOUNTS.isdisjoint(name_words(name)) or (_NUMERAL.fullmatch(text.strip()) and not is_moment(text))
     return "fixed" if amount else "text"
+
+
+def _is_setting(name: str, text: str) -> bool:
+    """Return whether a value says how a call is done, such as `private` or `yes`, and is no text for people."""
+    last = "".join(name_words(name)[-1:])
+    return last in _SETTINGS or (last not in _WRITTEN and not is_moment(text) and len(text.split()) == 1)
 
 
 def places_of(value: Any) -> Iterator[Generalization]:
