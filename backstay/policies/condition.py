@@ -21,7 +21,7 @@ from backstay.policies.operators import (
     parse_operand,
 )
 from backstay.policies.origins import comes_from
-from backstay.policies.places import is_place
+from backstay.policies.places import is_place, stays_at_label
 from backstay.provenance.source import ArgumentSources
 from backstay.quoting import quoted
 
@@ -98,6 +98,8 @@ def judge(
         for operator, operand in operators.items():
             if operator == FROM:
                 judged = [_judge_origin(pointer, value, operand, sources, widens=widens) for pointer, value in reached]
+            elif widens and operator == "starts_with" and not _stays_at_label(path, reached, operand):
+                judged = [Judgement.FAILS]
             else:
                 judged = [_judge_value(operator, value, operand, hidden, widens=widens) for _, value in reached]
             found = _fold(judged, widens=widens)
@@ -152,6 +154,11 @@ def _in_element(pointer: str, element: Any, key: str, hidden: OpaqueValues) -> t
     if isinstance(element, dict):
         return pointer_to(pointer, key), element.get(key, _MISSING)
     return pointer, element if hidden.is_one(element) else _MISSING
+
+
+def _stays_at_label(path: str, reached: list[tuple[str, Any]], operand: str) -> bool:
+    values = [each for _, value in reached for each in (value if isinstance(value, list) else [value])]
+    return all(stays_at_label(path, each, operand) for each in values if isinstance(each, str) and not is_opaque(each))
 
 
 def _judge_origin(

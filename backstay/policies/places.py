@@ -21,6 +21,9 @@ _LOCAL = frozenset(ascii_letters + digits + "._+'~-")
 _DOMAIN = frozenset(ascii_letters + digits + "-")
 _IN_HOST = frozenset(ascii_letters + digits + "._-")
 _SEPARATORS = "@+-._"
+_LOCAL_HOST = "localhost"
+_HOST_NAMES = ("host", "domain", "server", "origin", "url", "uri", "endpoint")
+"""Parts of the names of arguments that take a host."""
 _AFTER_PREFIX = "/?#&=:"
 
 
@@ -32,8 +35,28 @@ def is_place(operator: str, operand: object) -> bool:
         scheme_in(operand) is not None
         or _is_address(operator, operand)
         or is_host(operand)
-        or (operator == "starts_with" and is_numbers(operand))
+        or (operator == "starts_with" and (is_numbers(operand) or _is_host_with_port(operand)))
     )
+
+
+def stays_at_label(path: str, value: object, operand: str) -> bool:
+    """Return whether the host in an argument named for hosts has one label only, where the operand is part of one.
+
+    A value that begins with `intranet` could be `intranet.evil.test`.
+    """
+    if not isinstance(value, str) or not only(operand.removesuffix(":"), _DOMAIN):
+        return True
+    if not any(word in path.rpartition(".")[2].casefold() for word in _HOST_NAMES):
+        return True
+    name, sign, port = _split(value)[0].partition(":")
+    return _is_plain(value) and only(name, _DOMAIN) and (not sign or only(port, digits))
+
+
+def _is_host_with_port(operand: str) -> bool:
+    """Return whether an operand is a host with a port, or the colon before one; `localhost` is one also without."""
+    host, sign, port = operand.partition(":")
+    of_host = is_host(host) or host.casefold() == _LOCAL_HOST
+    return of_host and (not port or only(port, digits)) and (bool(sign) or host.casefold() == _LOCAL_HOST)
 
 
 def is_domain_of_mail(operator: str, operand: object) -> bool:
@@ -137,10 +160,10 @@ def _surely_address(operator: str, value: str, operand: str) -> bool:
 
 def _surely_host(operator: str, value: str, operand: str) -> bool:
     if operator == "starts_with":
-        rest = value[len(operand) :]
-        host, _ = _split(rest)
-        port = host.removeprefix(":")
-        return not host or (port != host and only(port, digits))
+        host, sign, port = operand.partition(":")
+        name, colon, number = _split(value)[0].partition(":")
+        at_port = only(number, digits) if colon else not sign
+        return name == host and at_port and port in ("", number)
     if "@" in value:
         return _is_one_address(value) and _is_below(value.rpartition("@")[2], operand)
     if scheme := scheme_in(value):
@@ -168,7 +191,7 @@ def how_to_write(operator: str, operand: object) -> str:
         return _address_written(operator, operand)
     if is_numbers(operand):
         return "holds for numbers and dots only"
-    name = operand.strip(".")
+    name = operand.partition(":")[0].strip(".")
     if operator == "ends_with" and operand.startswith("."):
         return ""
     return (

@@ -690,3 +690,54 @@ def test_what_is_written_as_a_rule_says_is_always_found(around, word):
     assert stops("starts_with", word, f"{word}{around}")
     assert stops("ends_with", word, f"{around}{word}")
     assert stops("equals", word, word)
+
+
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    ("operand", "fitting", "strange"),
+    [
+        (
+            "localhost",
+            ["localhost", "localhost:80", "localhost/a"],
+            ["localhost.evil.test", "localhost@evil.test", "localhosts.x"],
+        ),
+        (
+            "localhost:",
+            ["localhost:80", "localhost:80/a?b"],
+            ["localhost:8@evil.test", "localhost:x@evil.test", "localhost:"],
+        ),
+        ("localhost:80", ["localhost:80", "localhost:80/a"], ["localhost:8080", "localhost:80@evil.test"]),
+        ("example.com:", ["example.com:443"], ["example.com:x@evil.test", "example.com:1@evil.test"]),
+        ("example.com", ["example.com", "example.com:443"], ["example.com.evil.test", "example.com:x@evil.test"]),
+        (
+            "intranet",
+            ["intranet", "intranet:80", "intranet/a.b", "intranet2"],
+            ["intranet.evil.test", "intranet@evil.test"],
+        ),
+        ("intranet:", ["intranet:80/a"], ["intranet:80@evil.test", "intranet:x@evil.test"]),
+    ],
+)
+def test_a_host_of_one_label_or_before_a_port_permits_no_other_host(operand, fitting, strange):
+    for name in ("host", "base_url", "server.hostname"):
+
+        def lets_pass(value, name=name):
+            nested = {"server": {"hostname": value}} if "." in name else {name: value}
+            return verdict("allow", {"when": {name: {"starts_with": operand}}}, nested) == "allow"
+
+        assert [value for value in fitting if not lets_pass(value)] == []
+        assert [value for value in strange if lets_pass(value) or lets_pass([fitting[0], value])] == []
+
+
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    ("operand", "value"),
+    [
+        ("git", "git.log -x"),
+        ("report", "report.pdf"),
+        ("user:", "user:x"),
+        ("SELECT", "SELECT a.b"),
+        ("main", "main.x"),
+    ],
+)
+def test_one_word_that_is_no_host_permits_what_begins_with_it(operand, value):
+    assert lets("starts_with", operand, value)

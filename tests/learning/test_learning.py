@@ -187,7 +187,9 @@ def test_approvals_of_what_looks_alike_teach_nothing_about_the_other():
         for n in range(3)
     ]
     assert lines(*spread) == []
-    five = [said({"url": f"https://example.com/in/{n}", "note": "x"}, by, tool="h.post") for n, by in enumerate("ababa")]
+    five = [
+        said({"url": f"https://example.com/in/{n}", "note": "x"}, by, tool="h.post") for n, by in enumerate("ababa")
+    ]
     rules = lines(*five)
     good = "https://example.com/in/9"
     assert allows(rules, {"url": good, "note": "x"}, tool="h.post")
