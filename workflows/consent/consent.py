@@ -191,8 +191,11 @@ class Consent:
             self.obeyed.add(ruling.line)
             self.context.record("policy.obeyed", ruling.rule, line=ruling.line)
 
-    def with_repeats(self, ruled: list[RuledCall]) -> list[RuledCall]:
-        """Return the calls with the rulings of those that repeat a write of the run, or of the same batch."""
+    def with_repeats(self, ruled: list[RuledCall], beside: str = "call {} beside it") -> list[RuledCall]:
+        """Return the calls with the rulings of those that repeat a write of the run, or of the same batch or plan.
+
+        `beside` is what another call of these is called, by its number.
+        """
         state = self.context.state
         found: list[RuledCall] = []
         seen: dict[str, int] = {}
@@ -201,7 +204,7 @@ class Consent:
             if item.call.effectful and ruling.verdict != "deny":
                 here = seen.setdefault(key, item.index)
                 write = state.same_write(key)
-                earlier = write.told() if write else f"call {here} beside it is the same"
+                earlier = write.told() if write else f"{beside.format(here)} is the same"
                 if write or here != item.index:
                     repeated = rule_on_repeat(state.opened.policy, ruling, earlier)
                     found.append(replace(item, ruling=repeated, repeats=earlier))

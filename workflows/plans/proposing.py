@@ -85,7 +85,8 @@ class Proposing:
         The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
         single calls do, and BudgetExceeded.
         """
-        ruled = [self._ruled(run, index, call) for index, call in enumerate(batch)]
+        every = [self._ruled(run, index, call) for index, call in enumerate(batch)]
+        ruled = self.consent.with_repeats(every, "step {} of the plan")
         whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
         going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]

@@ -6,6 +6,8 @@ import json
 import pytest
 import pytest_asyncio
 
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.view import RequestView
 from backstay.testing import Reply
 from tests.e2e.faults.test_faults_tools import ended, last_answer
 from tests.e2e.labelled import DONE, Labelled
@@ -70,6 +72,7 @@ TWICE = Reply(calls=[("disk__remove", {"path": "/a"})])
 SCRIPTS = Labelled(
     **{name: script_of(name) for name in WRITES},
     repeated=[TWICE, TWICE, TWICE, DONE],
+    planned=[DONE],
     together=[Reply(calls=[("disk__remove", {"path": "/b"})] * 2), DONE],
     refused_twice=[Reply(calls=[("disk__refused", {"path": "/a"})])] * 2 + [DONE],
     ordered=[Reply(calls=[("disk__remove", {"path": f"/{n}"}) for n in range(4)]), DONE],
@@ -197,6 +200,23 @@ async def test_two_equal_calls_of_one_message_are_asked_about(office):
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
     result, _ = await ended(handle)
     assert result["usage"]["tool_calls"] == 2
+
+
+@promise("effects:repeated-plan")
+async def test_a_step_of_a_plan_that_repeats_a_write_is_asked_about_and_says_so(office):
+    opened, disk = office
+    before = len(disk.calls("remove"))
+    steps = [{"tool": "disk.remove", "arguments": {"path": path}} for path in ("/p", "/q", "/p")]
+    handle = await opened.start({"text": "<planned>", "plan": {"title": "twice", "steps": steps}})
+    (request,) = await pending(handle)
+    assert len(disk.calls("remove")) == before
+    assert [(call["index"], call["repeats"]) for call in request["calls"]] == [(2, "step 0 of the plan is the same")]
+    assert [part["steps"] for part in request["proposal"]["parts"]] == [[2]]
+    shown = [line.text for line in RequestView.of(ApprovalRequest.model_validate(request)).calls[2].lines()]
+    assert "REPEATED: step 0 of the plan is the same" in shown
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    result, _ = await ended(handle)
+    assert (result["outcome"], len(disk.calls("remove"))) == ("completed", before + 3)
 
 
 @promise("effects:repeated-failed")
