@@ -84,7 +84,8 @@ def _words(name: str) -> tuple[str, ...]:
     parted: list[str] = []
     for sign, before, after in zip(plain, f" {plain}", f"{plain[1:]} ", strict=False):
         begins = sign.isupper() and (before.islower() or (before.isupper() and after.islower()))
-        parted.append(f" {sign}" if begins else sign if sign.isalpha() else " ")
+        parted += [" "] if begins or not sign.isalpha() else []
+        parted += [sign] if sign.isalpha() else []
     return tuple("".join(parted).casefold().split())
 
 
