@@ -21,7 +21,7 @@ from backstay.settings import Settings
 OPENAI = "https://api.openai.com/v1"
 """The endpoint of those who name none."""
 AHEAD_MIN = 10
-"""A price that begins within so many minutes may be that of the answer: an endpoint may take minutes for one."""
+"""A price that begins within these minutes may be that of the answer: an endpoint may take minutes for one."""
 _Kept = TypeVar("_Kept")
 
 
@@ -124,7 +124,7 @@ def _found(snapshot: _Same[DataSnapshot], model: str, where: str | None) -> Sequ
             if _has_price(found):
                 return (found,)
     first = find(model, None, None, None)[1]
-    # Whoever is behind a gateway may be any that has it.
+    # Any provider that has it may be behind a gateway.
     others = [provider.find_model(model) for provider in snapshot.kept.providers]
     return (first, *(other for other in others if other is not None and _has_price(other)))
 

@@ -157,13 +157,13 @@ def _written(found: _Recipient, name: str) -> Iterator[_Recipient]:
         return
     if is_heading(name):
         text = text.replace("\r", "\n").partition("\n")[2]
-    # What follows an empty line is the body of a mail; a line that begins with a space goes on with the one before it.
+    # The body of a mail follows an empty line; a line that begins with a space goes on with the one before it.
     lines = text.partition("\n\n")[0].replace("\n ", " ").replace("\n\t", " ").translate(_LINE_ENDS).split("\n")
     yield from (found._replace(value=value) for line in lines if "@" in line and (value := _of_header(line)))
 
 
 def _of_header(line: str) -> str:
-    """Return the value of a header of recipients in a line, also where others stand before it; else nothing."""
+    """Return the value of a header of recipients in a line, also behind other headers; else nothing."""
     start, commas = 0, line.replace(";", ",")
     while start < len(line):
         begins = line[start : start + _LONGEST_HEADER]
@@ -214,7 +214,7 @@ def _holds_address(value: Any) -> bool:
 def _by_address(conditions: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the paths of the conditions that say of a recipient whose address it may be.
 
-    What is not called a recipient is one by its address, unless another argument of the line is called so.
+    An argument that is not called a recipient is one by its address, unless another of the line is called so.
     """
     called = [path for path, operators in conditions.items() if _names_addresses(path, operators)]
     return called or [path for path, operators in conditions.items() if _permits_an_address(path, operators)]

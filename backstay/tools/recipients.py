@@ -61,7 +61,7 @@ def is_read(name: str) -> bool:
 
 
 def is_heading(name: str) -> bool:
-    """Return whether an argument is the one line above a text."""
+    """Return whether an argument is the one line above the body."""
     return "".join(_words(name)[-1:]) in _HEADINGS
 
 

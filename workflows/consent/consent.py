@@ -192,10 +192,7 @@ class Consent:
             self.context.record("policy.obeyed", ruling.rule, line=ruling.line)
 
     def with_repeats(self, ruled: list[RuledCall], beside: str = "call {} beside it") -> list[RuledCall]:
-        """Return the calls with the rulings of those that repeat a write of the run, or of the same batch or plan.
-
-        `beside` is what another call of these is called, by its number.
-        """
+        """Return the calls with rulings of repeated writes of the run and of these calls, which are named `beside`."""
         state = self.context.state
         found: list[RuledCall] = []
         seen: dict[str, int] = {}
