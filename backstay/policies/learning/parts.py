@@ -57,7 +57,7 @@ def role_of(name: str, value: Any) -> Role:
 
 
 def _is_setting(name: str, text: str) -> bool:
-    """Return whether a value says how a call is done, such as `private` or `yes`, and is not a text for people."""
+    """Return whether a value says how a call is done, such as `private` or `yes`, and is not meant for people."""
     last = "".join(name_words(name)[-1:])
     return last in _SETTINGS or (last not in _WRITTEN and not is_moment(text) and len(text.split()) == 1)
 
