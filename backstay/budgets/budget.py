@@ -53,19 +53,20 @@ class Budget(PublicInput):
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
     """What happens at a limit: write a closing summary, ask a person for more, or fail."""
 
-    def raised(self, more: dict[str, Any]) -> "Budget":
+    def raised(self, more: dict[str, Any], *, opened: bool = True) -> "Budget":
         """Return the budget with limits added, as `top_up` asks; every amount must be positive.
 
+        Until the run is `opened` a quota may be added to that nobody knows yet, since the profile may set it.
         Raises TaskInvalid for an unknown limit, a tool without a quota, a non-positive amount, or one out of range.
         """
         from_top_up = TopUp.admit(more).model_dump(exclude_none=True)
         quotas = dict(self.quotas)
         for tool, amount in from_top_up.pop("quotas", {}).items():
-            if tool not in quotas:
+            if opened and tool not in quotas:
                 # A quota of what is to be added would refuse what nothing refuses now.
                 told = one_line(named(tool), 80)
                 raise TaskInvalid(f"quotas.{told}: the run has no quota for this tool to add to; remove it")
-            quotas[tool] += amount
+            quotas[tool] = quotas.get(tool, 0) + amount
         added = {
             name: None if getattr(self, name) is None else getattr(self, name) + amount
             for name, amount in from_top_up.items()

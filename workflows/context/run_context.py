@@ -319,7 +319,7 @@ class RunContext:
     def raise_limits(self, more: dict[str, Any]) -> None:
         """Raise limits by what a person adds to them here, or has added to those of a sub-run."""
         state = self.state
-        state.budget = state.budget.raised(more)
+        state.budget = state.budget.raised(more, opened=bool(state.opened.store))
         ceiling = state.budget.max_llm_cost_usd
         state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
         self.record("budget.topped_up", one_line(", ".join(f"{name} +{amount}" for name, amount in more.items()), 500))
