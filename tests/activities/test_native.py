@@ -418,7 +418,7 @@ async def test_no_sign_in_a_text_ends_a_line_of_a_native_stream(api):
 @promise("models:native-causes")
 @pytest.mark.parametrize("api", MODELS)
 @pytest.mark.parametrize(("table", "kind", "cause"), CAUSES, ids=[cause for *_, cause in CAUSES])
-async def test_the_cause_of_a_native_refusal_is_known_by_its_vendors_words_and_only_a_filter_may_bill(api, table, kind, cause):
+async def test_the_cause_of_a_native_refusal_is_known_by_its_vendors_words(api, table, kind, cause):
     status, bodies = table[api]
     for streams in (False, True):
         with pytest.raises(ModelRefused) as caught:
