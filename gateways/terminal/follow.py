@@ -120,13 +120,8 @@ class RunFollower:
         """Show a request, and have it decided if that is possible here; False when the person left it for another."""
         approvable = self.yes and request.kind in DECIDES_CALLS
         if self.asks and not approvable:
-            if self.live is not None:
-                self.live.stop()
-            try:
+            with self._without_panel():
                 return await self.prompt.decide(request, pending)
-            finally:
-                if self.live is not None:
-                    self.live.start()
         self.terminal.show(request_lines(self.run.id, request, pending))
         if approvable:
             await self._approve(request)
@@ -147,6 +142,21 @@ class RunFollower:
     def _drawn(self) -> RenderableType:
         """Return what is below the events."""
         return live_panel(self.status, self.budget)
+
+    @contextlib.contextmanager
+    def _without_panel(self) -> Generator[None]:
+        """Take the panel away while a person is asked."""
+        if self.live is None:
+            yield
+            return
+        # At its next start, Rich erases that many lines above as the panel had last.
+        self.live.update("", refresh=True)
+        self.live.stop()
+        try:
+            yield
+        finally:
+            self.live.start()
+            self.live.update(self._drawn())
 
     @contextlib.contextmanager
     def _panel(self) -> Generator[None]:

@@ -100,6 +100,8 @@ async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_li
         await screen.shows("decided: approved by ana")
         await screen.shows("sent to one")
         await ready(screen)
+        # Nothing that was said has been erased by the panel below it.
+        assert "decided: approved by ana" in screen.picture()
         screen.enter(second)
         await screen.shows("I wrote to one@inline.example")
         await ready(screen)

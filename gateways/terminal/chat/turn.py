@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
+from backstay.approvals.approval import ApprovalRequest
 from backstay.client import Run
 from backstay.task.event import Event
 from backstay.task.result import Result
@@ -83,6 +84,12 @@ class Turn(RunFollower):
             self._end_line()
         super()._show(event)
 
+    async def _meet(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> bool:
+        # The model said these words before it led to the request.
+        self._take_pieces()
+        self._end_line()
+        return await super()._meet(request, pending)
+
     def _drawn(self) -> RenderableType:
         begun = self._layout.last
         return Group(safe(begun, "italic"), super()._drawn()) if self._layout.is_begun else super()._drawn()
@@ -90,13 +97,8 @@ class Turn(RunFollower):
     async def _listen_to_person(self) -> None:
         self.chat.steers.clear()
         self._end_line()
-        if self.live is not None:
-            self.live.stop()
-        try:
+        with self._without_panel():
             await self._steer(self.run)
-        finally:
-            if self.live is not None:
-                self.live.start()
 
     def _take_pieces(self) -> None:
         if self._spoken.trouble:
