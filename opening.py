@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from store.fitness import Belongings
     from store.store import Store
     from system.places import WatchedPath
+    from toolbox.configuration.configuration import Configuration
     from toolbox.oauth.connections import OAuthConnections
     from toolbox.own_servers.registry import UserServerRegistry
     from toolbox.toolbox import Toolbox
@@ -88,16 +89,16 @@ def require_files(settings: Settings) -> None:
     read_profiles(settings.profiles)
     read_models(settings)
     read_offered(settings)
-    load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
-    require_closed(settings)
+    configuration, _ = load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+    require_closed(settings, _modules_of(configuration))
 
 
-def require_closed(settings: Settings) -> int:
+def require_closed(settings: Settings, modules: Sequence[str]) -> int:
     """Raise SettingsInvalid where others could write a file of the operator; return how many files there are.
 
     A person who can write one could allow themselves anything, and a run writes below the folder of workspaces.
     """
-    found = [path for path in operator_files(settings, tool_modules(settings)) if path.exists()]
+    found = [path for path in operator_files(settings, modules) if path.exists()]
     for path in found:
         if why := _open_to_others(path, settings):
             raise SettingsInvalid(f"{path} {why}")
@@ -136,9 +137,12 @@ def tool_modules(settings: Settings) -> list[str]:
     from toolbox.configuration.load import load
 
     with suppress(BackstayError):
-        configuration, _ = load(settings.toolbox, settings.environment, optional=True)
-        return [entry.module for entry in configuration.python.values() if entry.module] + [*configuration.safety]
+        return _modules_of(load(settings.toolbox, settings.environment, optional=True)[0])
     return []
+
+
+def _modules_of(configuration: "Configuration") -> list[str]:
+    return [entry.module for entry in configuration.python.values() if entry.module] + [*configuration.safety]
 
 
 def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:

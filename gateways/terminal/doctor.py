@@ -204,9 +204,9 @@ async def _store(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _files(settings: Settings) -> AsyncGenerator[Finding]:
-    from opening import require_closed
+    from opening import require_closed, tool_modules
 
-    count = await asyncio.to_thread(require_closed, settings)
+    count = await asyncio.to_thread(lambda: require_closed(settings, tool_modules(settings)))
     yield "ok", "files", f"nobody else can write the {count} that workers read"
 
 

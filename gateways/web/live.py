@@ -75,8 +75,10 @@ async def _news(page: PageRoutes, visitor: Visitor, look: RequestViewer | None) 
                 found = await _found(page, visitor, look)
                 text = event("news", found)
                 # Also what changes no number may change a row that is shown.
-                same = event("changed", found) if woken else ": still here\n\n"
-                yield text if text != said else same
+                if text != said:
+                    yield text
+                else:
+                    yield event("changed", found) if woken else ": still here\n\n"
                 said, woken = text, await is_set_within(ticket, BEAT_S)
     except BackstayError as error:
         log.warning("web.stream_ended", error=type(error).__name__)
