@@ -1,7 +1,6 @@
 """The embedded Temporal as a page on the internet meets it, whose name leads to this machine."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from gateways.terminal.local.embedded import start_temporal
-from tests.ports import own_port
+from tests.ports import listening, own_port
 from tests.requirements import promise
 
 KEYS = {"OPENAI_API_KEY": "a-key-of-a-model", "BACKSTAY_APPROVER_KEY": "a-key-of-an-approver"}
@@ -154,18 +153,6 @@ async def test_the_web_ui_itself_listens_where_no_page_can_guess(running):
 
     assert address.startswith("127.")
     assert others == {"127.0.0.1"}
-
-
-def listening(process=None):
-    """Return the IPv4 addresses and ports on which this machine, or one process of it, listens."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    held = set()
-    for link in () if process is None else Path(f"/proc/{process}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            held.add(str(link.readlink()))
-    mine = [row for row in rows if row[3] == "0A" and (process is None or f"socket:[{row[9]}]" in held)]
-    places = [row[1].split(":") for row in mine]
-    return {(".".join(str(byte) for byte in bytes.fromhex(address)[::-1]), int(port, 16)) for address, port in places}
 
 
 @promise("operations:private")

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.plugins.client import ENTRY, HOUSE, PLUGINS, cold, daemon, lay_out
+from tests.ports import listening
 from tests.requirements import promise
 
 CLICK = {"button-text": "Pay", "row": "3"}
@@ -537,12 +537,4 @@ async def test_the_daemon_opens_no_port_whatever_the_settings_of_workers_say(tmp
     async with daemon(nursery, tmp_path, "--local", BACKSTAY_METRICS_ADDRESS="127.0.0.1:0") as client:
         client.run("a", "demo", "click-button", CLICK)
         await client.until("a")
-        assert await asyncio.to_thread(listening_of, client.process.pid) == []
-
-
-def listening_of(pid):
-    """Return the sockets of a process that listen."""
-    own = {link for entry in Path(f"/proc/{pid}/fd").iterdir() if (link := str(entry.readlink())).startswith("socket:")}
-    tables = [Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:] for name in ("tcp", "tcp6")]
-    rows = [row.split() for table in tables for row in table]
-    return [row for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+        assert await asyncio.to_thread(listening, client.process.pid) == set()

@@ -3,9 +3,9 @@
 import asyncio
 import gc
 import json
+import os
 import tracemalloc
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from backstay.errors import SandboxLost
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import READY
+from tests.ports import open_links
 from tests.requirements import promise
 from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
@@ -172,10 +173,7 @@ def _files() -> Counter[str]:
     """Return what this process has open, but for connections by TCP: those to Temporal come and go by themselves."""
     gc.collect()
     tcp = {line.split()[9] for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]}
-    opened = Counter[str]()
-    for number in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):
-            opened[str(number.readlink())] += 1
+    opened = Counter(open_links(os.getpid()))
     return Counter(
         {name: count for name, count in opened.items() if name.removeprefix("socket:[").removesuffix("]") not in tcp}
     )
