@@ -290,8 +290,8 @@ class Send:
         # A server that said nothing until the deadline would say nothing again: that is for the check, or for a person.
         if harmless and not error.facts.get("timed_out") and activity.info().attempt < IDEMPOTENT_ATTEMPTS:
             raise InFlight(f"{reason}; declared idempotent, so it is sent again", retry_after=wait + 0.2)
-        lost = _lost(reason[:500], wait)
-        return lost.model_copy(update={"ended": True}) if error.facts.get("ended") else lost
+        known = {name: True for name in ("ended", "timed_out") if error.facts.get(name)}
+        return _lost(reason[:500], wait).model_copy(update=known)
 
 
 def _result_of(begun: IntentAnswer) -> ToolResult:

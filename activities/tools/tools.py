@@ -249,7 +249,8 @@ class Tools(ToolActivities):
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
         except OutcomeUnknown as error:
             if error.facts.get("timed_out"):
-                return ToolResult(success=False, error=f"no answer within {ask.deadline_s:g} s", error_type="ToolError")
+                said = f"no answer within {ask.deadline_s:g} s"
+                return ToolResult(success=False, error=said, error_type="ToolError", timed_out=True)
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
             question = await self.elicitations.keep(run, definition.provider, answer.question)

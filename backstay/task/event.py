@@ -25,6 +25,9 @@ MOST_DRAFTS = 2
 """How many events one activity leaves in the store at most."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAID = 200
+_OF_STEP = "step {}: "
+_ANSWERED, _FAILED = " -> ", ": "
+"""What stands between the tool of a call and how that ended."""
 
 
 class EventDraft(Frozen):
@@ -66,6 +69,14 @@ class Event(Frozen):
     """One line for people."""
     data: dict[str, Any] = Field(default_factory=dict)
     mcp_name: str | None = None
+
+    @property
+    def said(self) -> str:
+        """Return `text` without the tool of a call and the number of a step, which `data` and `step_index` tell."""
+        text = self.text.removeprefix(_OF_STEP.format(self.step_index))
+        if self.name.startswith("action.") and (tool := _tool_shown(str(self.data.get("tool", "")))):
+            text = text.removeprefix(tool).removeprefix(_FAILED).removeprefix(_ANSWERED).lstrip()
+        return text
 
     def of(self, run: str, user_id: str, session_id: str | None) -> "Event":
         """Return the whole event, with what all events of a run have in common."""
@@ -131,7 +142,7 @@ def model_draft(
         "cost_usd": usage.cost_micro / 1e6,
         "actions": actions,
     }
-    text = f"step {step}: asked the model -> {', '.join(actions) or 'nothing that can be done'}"
+    text = f"{_OF_STEP.format(step)}asked the model -> {', '.join(actions) or 'nothing that can be done'}"
     if learned:
         data["learned"] = learned
         text = f"{text}; its endpoint refused another form and is asked with {learned}"
@@ -157,19 +168,24 @@ def call_drafts(
     data |= {"cached": True} if result.cached else {}
     data |= {} if result.used is None else {"used": result.used.plain()}
     data |= sources_data(sources)
-    shown = one_line(tool, 80)
+    shown = _tool_shown(tool)
     if not result.success:
-        text = f"{shown}: {one_line(result.error or 'it failed', _SAID)}"
+        text = f"{shown}{_FAILED}{one_line(result.error or 'it failed', _SAID)}"
         data["type"] = result.error_type or "ToolError"
         data |= {"by": result.rejected_by} if result.rejected_by else {}
+        data |= {"timed_out": True} if result.timed_out else {}
         failed = EventDraft(name="action.failed", step_index=step, text=text, data=data)
         return (failed, *_network_drafts(tool, result, step))
     said = one_line(result.snippet or result.size or result.error or "", _SAID)
-    text = f"{shown} -> {said}" if said else shown
+    text = f"{shown}{_ANSWERED}{said}" if said else shown
     if result.simulated:
         return (EventDraft(name="action.rehearsed", step_index=step, text=f"{text} (not made)", data=data),)
     called = EventDraft(name="action.called", step_index=step, text=text, data=data)
     return (called, *_network_drafts(tool, result, step), *summary_drafts(tool, result, step))
+
+
+def _tool_shown(tool: str) -> str:
+    return one_line(tool, 80)
 
 
 def _network_drafts(tool: str, result: ToolResult, step: int) -> tuple[EventDraft, ...]:

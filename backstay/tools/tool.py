@@ -237,6 +237,8 @@ class ToolResult(Message):
     """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
     rejected_by: str = ""
     """Who rejected the call, where somebody did."""
+    timed_out: bool = False
+    """Whether no answer came by its deadline."""
     undo: str | None = None
     """What would undo this effect, shown form; set when it was bound with the outcome."""
     settle_in_s: float = 0

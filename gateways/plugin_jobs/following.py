@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
@@ -24,8 +23,6 @@ from gateways.plugin_jobs.running import answer_of, reason_of, without_known
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
-_TIMED_OUT = re.compile(r"(not done|no answer) within [0-9.e+]+ s")
-"""How the engine says that the answer of a call did not come in time."""
 _LONGEST_REASON = 500
 _STOPPING_S = 1.0
 _BY = "plugins-daemon"
@@ -248,7 +245,7 @@ def task_of(job: PluginJob) -> Task:
 
 def unknown_of(event: Event) -> tuple[str, Any]:
     """Return what to tell of a call whose answer was lost."""
-    if _TIMED_OUT.search(event.text):
+    if event.data.get("timed_out"):
         return "timeout", {"error": TIMEOUT}
     return "error", {"error": OUTCOME_UNKNOWN}
 
@@ -268,7 +265,7 @@ async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
     if result.success and step.get("success"):
         return "success", await _printed(run, step["ref"]) if step.get("ref") else "", True
     error = step.get("error") or (result.error.message if result.error is not None else result.final_summary)
-    if _TIMED_OUT.search(error or ""):
+    if any(event.name == "action.failed" and event.data.get("timed_out") for event in result.events):
         return "timeout", {"error": TIMEOUT}, True
     is_rejected = result.outcome in {Outcome.REJECTED, Outcome.CANCELLED} or step.get("reason") == "rejected"
     if is_rejected:

@@ -9,17 +9,16 @@ import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncRespond
 
 from backstay.client import Backstay, Run
-from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, RunNotFound, TaskInvalid
 from backstay.shown import message_line, one_line
 from gateways.slack.board import RunChannel
 from gateways.slack.drawing.page import escaped, literally
-from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
 from gateways.slack.place import event_of
 from gateways.slack.posting import FAILURES
 from people.notices.delivering import NotTaken
 from people.notices.posting import is_first
+from people.runs.words import undone_line
 from store.runs.runs import RunRow
 from store.store import Store
 
@@ -111,7 +110,7 @@ class Commands:
             await self._board.thread(row.run)
         if await run.is_open():
             undone = await run.undo(by=by)
-            await say("\n".join([f"Undone of {row.workflow_id}, which goes on:", *map(_undone_line, undone)]))
+            await say("\n".join([f"Undone of {row.workflow_id}, which goes on:", *map(undone_line, undone)]))
             return
         await run.start_undo(by=by)
         await say(f"Undoing {row.workflow_id}; the thread of the run says what comes of it")
@@ -147,9 +146,3 @@ def _line(row: RunRow) -> str:
     else:
         outcome = str(row.result.get("outcome", "closed"))
     return f"{row.workflow_id}  {outcome}  {one_line(str(row.opened.get('task_line') or row.text), 120)}"
-
-
-def _undone_line(undone: Undone) -> str:
-    if undone.by_hand:
-        return parked_line(undone)
-    return one_line(f"{undone.tool}: {undone.state}{f' by {undone.shown}' if undone.shown else ''}", 300)

@@ -13,10 +13,11 @@ from backstay.settings import Settings
 from backstay.shown import counted, shell_words
 from backstay.task.result import KEPT, Outcome, Result
 from gateways.terminal.flags import By, Output, Workflow, Yes
-from gateways.terminal.render import preview_lines, undone_line
+from gateways.terminal.render import preview_lines
 from gateways.terminal.run import follow
 from gateways.terminal.session import account_name, session_of, sources_of, stored_run
 from gateways.terminal.terminal import Terminal
+from people.runs.words import undone_line
 
 if TYPE_CHECKING:
     from people.runs.undoing import UndoPreview

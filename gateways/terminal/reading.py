@@ -103,7 +103,7 @@ async def _call(run: Run, event: Event) -> dict[str, Any]:
     told = tool_result(
         tool,
         None if ref is None else await run.read(ref),
-        error=None if success else event.text.removeprefix(f"{tool}: "),
+        error=None if success else event.said,
         kind=facts.get("type", "ToolError"),
         effect=facts.get("effect"),
         ref=ref,

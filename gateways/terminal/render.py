@@ -18,7 +18,6 @@ from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.tables import CallTable, groups_of
 from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.client.executions import UNDO
-from backstay.effects.compensation import Undone, left_to_people
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
 from backstay.shown import LINE_BREAK, counted, one_line, shell_words
@@ -27,6 +26,7 @@ from backstay.task.result import Result
 from backstay.task.status import State, Status
 from backstay.tools.recipients import call_line
 from gateways.terminal.terminal import LINK
+from people.runs.words import undone_line
 
 _STYLES = {
     "approval": "yellow",
@@ -76,10 +76,11 @@ def event_line(event: Event, *, width: int | None = None) -> str:
     With a width, for people who follow a run, a call has no name of its event and is cut to fit; why it failed is not.
     """
     head, text = f"{event.at[11:19]}  step {event.step_index}  ", event.text
-    tool, arguments = event.data.get("tool"), event.data.get("arguments")
-    short = width if event.name.startswith("action.") else None
-    if tool and arguments and text.startswith(tool):
-        request, told = call_line(tool, arguments), text.removeprefix(tool)
+    tool, arguments, is_call = event.data.get("tool"), event.data.get("arguments"), event.name.startswith("action.")
+    short = width if is_call else None
+    if tool and arguments and is_call:
+        told = event.said and f"{': ' if event.name == 'action.failed' else ' -> '}{event.said}"
+        request = call_line(tool, arguments)
         if short is not None:
             named = cell_len(tool) + 1
             room = max(short - cell_len(head) - named, 2 * _LEAST)
@@ -277,18 +278,6 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
         yield "   an undo of it has failed; a person must undo it by hand, or undo the run again"
     if later := told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())]):
         yield f"   {later}"
-
-
-def undone_line(undone: Undone) -> str:
-    """Return how undoing one effect ended, and which one that was."""
-    # The reason may name the call already.
-    named = undone.shown is not None and undone.shown in (undone.detail or "")
-    parked = f"parked, {left_to_people(None) if named else undone.by_hand}"
-    how = {"compensated": "undone", "parked": parked}.get(undone.state, undone.state)
-    by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
-    what = one_line(call_line(undone.tool, undone.arguments), 300)
-    said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
-    return f"{what}: {how}{by}{f' ({said})' if said else ''}"
 
 
 def result_text(result: Result) -> str:

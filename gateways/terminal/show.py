@@ -21,10 +21,10 @@ from gateways.terminal.render import (
     request_lines,
     result_text,
     state_words,
-    undone_line,
 )
 from gateways.terminal.session import account_name, open_request, session_of, sources_of
 from gateways.terminal.terminal import Terminal
+from people.runs.words import undone_line
 
 if TYPE_CHECKING:
     from people.runs.looking import RunView

@@ -11,29 +11,10 @@ from backstay.plans.story import Life, story_of
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
 from people.runs.looking import PLAN_CHANGED, RunView
-from people.runs.words import tone_of
+from people.runs.words import PLAN_STEPS, PLANS, tone_of
 from store.runs.plans import KeptPlan
 
 _SHOWN = 2000
-_STATES = {
-    "DRAFT": "draft",
-    "PROPOSED": "proposed",
-    "APPROVED": "approved",
-    "EXECUTING": "under way",
-    "REVIEWING": "being reviewed",
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "ROLLBACK_COMPLETED": "undone",
-    "ROLLBACK_FAILED": "not fully undone",
-}
-_STATUS = {
-    "pending": "to do",
-    "running": "under way",
-    "success": "done",
-    "failed": "failed",
-    "rolled_back": "undone",
-}
-_STATUS_TONES = {"running": "live", "success": "good", "failed": "bad"}
 
 
 class KnownPlan(NamedTuple):
@@ -136,7 +117,7 @@ def _plan(plan: Plan, proposal: Proposal | None, life: Life) -> dict[str, Any]:
         "parent": plan.parent,
         "summary": plan.summary,
         "author": plan.author,
-        "state": _STATES.get(life.state, life.state),
+        "state": PLANS.get(life.state, life.state),
         "tone": tone_of(life.state),
         "reason": life.reason.replace("_", " "),
         "review": None if life.review is None else Review.model_validate(life.review),
@@ -154,8 +135,8 @@ def _step(index: int, plan: Plan, step: StepRun, proposed: ProposedStep | None) 
         "tool": planned.tool,
         "summary": planned.summary,
         "arguments": [line for name, value in arguments.items() for line in argument_lines(name, value)],
-        "status": _STATUS.get(step.status.value, step.status.value),
-        "tone": _STATUS_TONES.get(step.status.value, "quiet"),
+        "status": PLAN_STEPS.get(step.status.value, step.status.value),
+        "tone": tone_of(step.status.value),
         "reason": step.reason.replace("_", " "),
         "attempt": step.attempt,
         "error": one_line(step.error or "", 400),

@@ -1,5 +1,10 @@
 """The words and the tones in which people are told of runs."""
 
+from backstay.effects.compensation import Undone, left_to_people
+from backstay.effects.effect import EffectState, told_of_later
+from backstay.shown import one_line
+from backstay.tools.recipients import call_line
+
 OUTCOMES = {
     "all": "all",
     "open": "open",
@@ -23,6 +28,39 @@ OUTCOMES = {
     "pruned": "pruned",
 }
 """What states and outcomes are called here."""
+EFFECTS = {
+    EffectState.PLANNED: "planned",
+    EffectState.DISPATCHED: "under way",
+    EffectState.APPLIED: "done",
+    EffectState.DOUBTFUL: "doubtful",
+    EffectState.FAILED: "failed",
+    EffectState.NOT_SENT: "not made",
+    EffectState.UNKNOWN: "unknown",
+    EffectState.COMPENSATED: "undone",
+    EffectState.KEPT: "kept",
+}
+NOT_UNDONE = "not undone"
+UNDONE = {"compensated": "undone", "kept": "kept", "parked": NOT_UNDONE}
+"""What became of an effect that was to be undone."""
+PLANS = {
+    "DRAFT": "draft",
+    "PROPOSED": "proposed",
+    "APPROVED": "approved",
+    "EXECUTING": "under way",
+    "REVIEWING": "being reviewed",
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "ROLLBACK_COMPLETED": "undone",
+    "ROLLBACK_FAILED": "not fully undone",
+}
+PLAN_STEPS = {
+    "pending": "to do",
+    "running": "under way",
+    "success": "done",
+    "failed": "failed",
+    "rolled_back": "undone",
+}
+_LONGEST, _LONGEST_REASON = 300, 600
 _TONES = {
     "good": ("completed", "success", "applied", "COMPLETED", "approved"),
     "bad": ("failed", "rollback_failed", "stopped", "FAILED", "ROLLBACK_FAILED", "parked"),
@@ -66,3 +104,17 @@ def tone_of(state: str) -> str:
 def event_tone(name: str) -> str:
     """Return how an event looks."""
     return _EVENT_TONES.get(name, "quiet")
+
+
+def undone_line(undone: Undone) -> str:
+    """Return which effect was to be undone, how that ended, and what is left to a person."""
+    how = UNDONE.get(undone.state, undone.state)
+    if undone.state == "parked":
+        # The reason may name the call already.
+        is_named = undone.shown is not None and undone.shown in (undone.detail or "")
+        how += f"; {one_line(left_to_people(None) if is_named else undone.by_hand, _LONGEST)}"
+    elif undone.state == "compensated" and undone.shown:
+        how += f" by {one_line(undone.shown, _LONGEST)}"
+    said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
+    what = one_line(call_line(undone.tool, undone.arguments), _LONGEST)
+    return f"{what}: {how}{f' ({one_line(said, _LONGEST_REASON)})' if said else ''}"

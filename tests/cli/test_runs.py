@@ -293,7 +293,7 @@ async def test_what_a_person_must_undo_by_hand_is_named_with_its_call(run, scrip
     target = 'mail.send_email {"to":"one@free.example","body":"b","subject":"s"}'
     for told in (*in_run, after_end.err, while_open.err):
         (line,) = [line for line in told.splitlines() if "a person must undo it by hand" in line]
-        assert f"{target}: parked, a person must undo it by hand (" in line
+        assert f"{target}: not undone; a person must undo it by hand (" in line
         assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in line
     assert (after_end.code, while_open.code) == (6, 6)
     listed, why = shown.partition("can be undone, newest first")[2].splitlines()[1:3]

@@ -226,7 +226,8 @@ class Reconcile:
 
     def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult) -> None:
         text = f"{what}: {result.error or ''}"
-        self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type)
+        more = {"timed_out": True} if result.timed_out else {}
+        self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type, **more)
         told = {
             "id": f"{self.context.state.run}/{flight.effect}",
             "what": what,

@@ -8,12 +8,11 @@ from slack_sdk.models.blocks import Block, MarkdownTextObject, SectionBlock
 from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, NoticeKind
 from backstay.effects.compensation import Undone
-from backstay.effects.effect import told_of_later
 from backstay.frozen import Frozen
 from backstay.shown import LINE_BREAK, for_user, minute, one_line
 from backstay.task.event import Event
-from backstay.tools.recipients import call_line
 from gateways.slack.drawing.page import BlockPage
+from people.runs.words import undone_line
 
 STEPS_OF_MESSAGE = 30
 """How many events one message of a thread shows."""
@@ -108,18 +107,10 @@ def told(notice: Notice) -> str:
             return ""
 
 
-def parked_line(undone: Undone) -> str:
-    """Return which effect could not be undone, what a person must do, and why."""
-    what = one_line(call_line(undone.tool, undone.arguments), _LINE)
-    said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
-    why = f" ({one_line(said, _PARKED_LINE)})" if said else ""
-    return f"{what}: not undone; {one_line(undone.by_hand, _LINE)}{why}"
-
-
 def _left_to_people(result: dict[str, Any]) -> list[str]:
     """Return a line for each effect that a person must undo, of many the first ones."""
     every = [Undone.model_validate(undone) for undone in result.get("undone") or ()]
-    parked = [parked_line(undone) for undone in every if undone.by_hand]
+    parked = [undone_line(undone) for undone in every if undone.by_hand]
     more = len(parked) - _MOST_PARKED
     return parked[:_MOST_PARKED] + ([f"and {more} more, which the run's Result names"] if more > 0 else [])
 

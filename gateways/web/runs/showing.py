@@ -15,10 +15,9 @@ from backstay.task.result import Result
 from backstay.task.status import State
 from people.runs.looking import FIRST_LATE, MOST_EFFECTS, RunView
 from people.runs.plans import plans_of
-from people.runs.words import OUTCOMES, event_tone, tone_of
+from people.runs.words import EFFECTS, NOT_UNDONE, OUTCOMES, UNDONE, event_tone, tone_of
 from store.effects.types import EffectRow
 
-NOT_UNDONE = "not undone"
 _LONGEST = 20_000
 _SHOWN = 400
 _LIMITS = (
@@ -167,11 +166,9 @@ def _timeline(seen: RunView) -> Iterator[dict[str, Any]]:
 
 def _event(seen: RunView, event: Event) -> dict[str, Any]:
     data = event.data
-    text = event.text.removeprefix(f"step {event.step_index}: ").replace(" -> ", " → ")
+    text = event.said.replace(" -> ", " → ")
     tool = str(data.get("tool", "")) if event.name.startswith("action.") else ""
-    if tool and text.startswith(tool):
-        text = text.removeprefix(tool).removeprefix(":").removeprefix(" →").strip()
-    elif text:
+    if text and not tool:
         text = text[0].upper() + text[1:]
     if event.name == "model.asked":
         text = text.replace("_", " ")
@@ -201,15 +198,6 @@ def _effects(seen: RunView) -> list[dict[str, Any]]:
 
 
 def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[str, Any]:
-    words = {
-        EffectState.APPLIED: "done",
-        EffectState.COMPENSATED: "undone",
-        EffectState.KEPT: "kept",
-        EffectState.NOT_SENT: "not made",
-        EffectState.DISPATCHED: "under way",
-        EffectState.DOUBTFUL: "doubtful",
-        EffectState.UNKNOWN: "unknown",
-    }
     undone = row.state is EffectState.COMPENSATED
     left = left_to_people(row.undo_shown) if parked and not undone else ""
     told = "parked" if left else row.state.value
@@ -218,7 +206,7 @@ def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[
         "tool": row.tool,
         "step": row.step,
         "arguments": arguments,
-        "state": NOT_UNDONE if left else words.get(row.state, row.state.value),
+        "state": NOT_UNDONE if left else EFFECTS[row.state],
         "tone": "quiet" if undone else tone_of(told),
         "undo": row.undo_shown,
         "undone": undone,
@@ -277,12 +265,11 @@ def _pretty(value: Any) -> str:
 
 
 def _undone(undone: Undone) -> dict[str, Any]:
-    states = {"compensated": "undone", "kept": "kept", "parked": NOT_UNDONE}
     state = str(undone.state)
     return {
         "tool": undone.tool,
         "arguments": undone.arguments,
-        "state": states.get(state, state),
+        "state": UNDONE.get(state, state),
         "tone": "good" if state == "compensated" else tone_of(state),
         "by_hand": undone.by_hand,
         "detail": one_line(undone.detail or "", _SHOWN),

@@ -10,12 +10,12 @@ from backstay.approvals.view import RequestView
 from backstay.policies.accepted import HOLDS, remembered_words
 from backstay.task.result import Result, Undone
 from gateways.slack.drawing.request import request_blocks
-from gateways.slack.drawing.run import parked_line
 from gateways.terminal.render import ending_lines, remembered_lines, request_lines
 from gateways.web.deciding import outcome_line
 from gateways.web.identity import Visitor
 from people.requests.form import DecisionForm
 from people.requests.posted import PostedRequest
+from people.runs.words import undone_line
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
@@ -95,7 +95,7 @@ async def test_every_door_says_of_an_error_that_it_may_have_come_after_the_call_
             at_page = html.unescape((await person.get(f"/runs/{handle.id}")).text)
     (undone,) = result["undone"]
     at_terminal = "\n".join(line for line, _ in ending_lines(Result.model_validate(result)))
-    in_slack = parked_line(Undone.model_validate(undone))
+    in_slack = undone_line(Undone.model_validate(undone))
     for said in (at_terminal, at_page, in_slack):
         assert "the error may have come after it took effect: the connection to the bank was lost" in said
         assert "check by hand whether it took effect" in said
