@@ -5,13 +5,17 @@ import html
 import json
 import re
 from types import SimpleNamespace
+from unittest.mock import patch
 
+import httpx2
 import pytest
 from rich.console import Console
 from starlette.requests import Request
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.approvals.notice import Notice, NoticeKind
+from backstay.budgets.budget import MICRO, Budget, Ledger
+from backstay.budgets.usage import Usage
 from backstay.client.executions import Execution
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Effect, EffectState
@@ -22,6 +26,7 @@ from backstay.settings import Settings
 from backstay.task.event import Event
 from backstay.task.result import Failure, Result
 from backstay.task.status import Status
+from backstay.task.task import Task
 from gateways.engine_mcp.own_run import OwnRun
 from gateways.engine_mcp.runs import EngineRuns
 from gateways.links import Seals
@@ -34,16 +39,20 @@ from gateways.terminal.terminal import Terminal
 from gateways.web.identity import ByLink, Visitor
 from gateways.web.page import PageRoutes
 from gateways.web.runs.showing import is_held, view_of
+from gateways.webhooks import Webhook
 from people.requests.posted import PostedRequest
 from people.runs.finding import KnownRun
 from people.runs.looking import RunView
 from people.runs.wire import wire_of
 from store.effects.types import EffectRow
+from store.notices.outbox import _RESULT
 from store.notices.requests import RequestRow
 from store.runs.plans import KeptPlan
 from store.runs.runs import RunRow
 from tests.requirements import promise
 from tests.slack_blocks import text_of
+from workflows.state.state import RunState
+from workflows.view import details
 
 BUDGET = {"max_steps": 811, "max_tool_calls": 823, "max_llm_cost_usd": 827.5}
 USAGE = {"steps": 311, "tool_calls": 313, "llm_cost_usd": 3.1714, "models": {"mark-asked-model": {"output_tokens": 1}}}
@@ -223,7 +232,44 @@ def mail(seen):
     return "\n".join(_message(notice, "us@x.example", "you@x.example").get_content() for notice in asked)
 
 
-DOORS = {"page": page, "terminal": terminal, "rest": rest, "slack": slack, "chat": chat, "mcp": mcp, "mail": mail}
+async def webhook(seen):
+    """Return what other programs are posted of a run: that it asks, and how it ended."""
+    posted = []
+
+    def receive(sent):
+        posted.append(json.dumps(json.loads(sent.content)))
+        return httpx2.Response(200)
+
+    named = {"workflow_id": seen.found.workflow_id, "run_id": seen.found.run_id, "user_id": seen.found.user_id}
+    named |= {"session_id": seen.found.session_id, "task": seen.found.text, "id": "n", "at": ""}
+    named |= {"namespace": "mark-namespace"}
+    told = [{"event": NoticeKind.ASKED, "request": each.plain()} for each in seen.pending]
+    result = {name: value for name, value in (seen.result or {}).items() if name not in _RESULT}
+    told += [{"event": NoticeKind.ENDED, "result": result}] if result else []
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(receive)) as client:
+        for each in told:
+            await Webhook(client, "http://127.0.0.1/", None).send(Notice(sequence=1, **named, **each))
+    return "\n".join(posted)
+
+
+def web_ui(seen):
+    """Return the details of a run in Temporal's Web UI, which has the result itself beside them."""
+    if seen.status is None:
+        return ""
+    used = Usage(steps=seen.status.step, tool_calls=USAGE["tool_calls"])
+    state = RunState(
+        run="mark-workflow/mark-first", task=Task(text=seen.found.text), state=seen.status.state, usage=used,
+        paused=seen.status.paused, budget=Budget.model_validate(BUDGET),
+        ledger=Ledger(ceiling=None, spent=round(USAGE["llm_cost_usd"] * MICRO)),
+    )  # fmt: skip
+    with patch("temporalio.workflow.info", return_value=SimpleNamespace(workflow_id=seen.found.workflow_id)):
+        return details(state, seen.pending).replace("\\", "")
+
+
+DOORS = {
+    "page": page, "terminal": terminal, "rest": rest, "slack": slack, "chat": chat, "mcp": mcp, "mail": mail,
+    "webhook": webhook, "web ui": web_ui,
+}  # fmt: skip
 FACTS = {
     "run.found": ("open", "mark-workflow"),
     "run.events": ("open", "mark-answer"),
@@ -315,6 +361,8 @@ AT_RESULT = "`backstay result` reads it whole, and `backstay audit` the ledger"
 A_THREAD = "a thread tells what happens, what waits and how it ended, with a link to the page, which says all of it"
 A_TURN = "a turn is the run that somebody has just typed; `backstay show` says all of it"
 A_CALLER = "a caller is told what its own run does and comes to; what people see and decide is not for its model"
+A_NOTICE = "a notice tells one thing that happened; what the run is, and all it did, is read over REST"
+FIVE_FACTS = "held to state, limits, question, counts and commands; the Web UI has the result and the times itself"
 A_MAIL = "a mail is about one request, with a link; nothing of the run stands in it but its task"
 _LEFT_OUT = {
     ("page", OF_PROGRAMS): "status.namespace event.mcp_name result.run_id",
@@ -359,7 +407,7 @@ _LEFT_OUT = {
     ("chat", NUMBER): "undone.effect",
     ("chat", AT_RESULT): "result.output_ref result.ledger_head",
     ("chat", A_TURN): """
-        run.found run.earlier_events run.effects run.arguments run.parked run.decisions run.kept_plans
+        run.found run.earlier_events run.effects run.arguments run.decisions run.kept_plans
         run.before run.after run.above run.subruns run.plans run.undo run.undoing run.fault found.workflow_id
         found.user_id found.session_id found.text found.row found.execution found.fault found.is_older
         found.started_at found.ended_at status.workflow_id event.n event.name event.task_id event.user_id
@@ -375,6 +423,28 @@ _LEFT_OUT = {
         run.before run.after run.above run.subruns run.budget run.plans run.undo run.undoing found.user_id
         found.session_id found.text found.row found.execution found.is_older status.usage event.step_index
         event.data event.user_id event.session_id result.budget
+    """,
+    ("webhook", EVENTS_SAY): "status.task_progress status.refused",
+    ("webhook", THE_LAST): "result.effects result.events",
+    ("webhook", A_NOTICE): """
+        run.events run.earlier_events run.effects run.arguments run.decisions run.kept_plans run.before
+        run.after run.above run.subruns run.status run.budget run.plans run.undo run.failure run.undoing run.fault
+        found.row found.execution found.fault found.is_older found.started_at found.ended_at status.state
+        status.paused status.step status.usage status.last_events event.n event.name event.at event.step_index
+        event.text event.data event.mcp_name result.raw_outputs
+    """,
+    ("web ui", OF_PROGRAMS): "status.namespace status.run_id event.mcp_name result.run_id",
+    ("web ui", EVENTS_SAY): "status.task_progress status.refused",
+    ("web ui", FIVE_FACTS): """
+        run.events run.earlier_events run.effects run.arguments run.parked run.requests run.decisions run.kept_plans
+        run.before run.after run.above run.subruns run.plans run.undo run.result run.failure run.undoing run.fault
+        found.run_id found.user_id found.session_id found.text found.row found.execution found.fault found.is_older
+        found.started_at found.ended_at status.last_events event.n event.name event.at event.text event.data
+        event.user_id event.session_id undone.effect undone.tool undone.state undone.arguments undone.shown
+        undone.detail undone.later result.outcome result.success result.final_summary result.raw_outputs
+        result.output result.output_ref result.usage result.budget result.effects result.effects_ref result.undone
+        result.events result.events_total result.events_ref result.error result.programs_unavailable
+        result.ledger_head result.workflow_id
     """,
     ("mail", A_MAIL): """
         run.found run.events run.earlier_events run.effects run.arguments run.parked run.decisions

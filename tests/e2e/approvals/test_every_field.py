@@ -5,16 +5,18 @@ import json
 import re
 from types import SimpleNamespace
 
+import httpx2
 import pytest
 from starlette.requests import Request
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import Notice
 from backstay.approvals.view import CallView, RequestView
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from examples.teams_bot.card import painted
+from gateways.engine_mcp.views import elicitation, questions_of, waiting_words, waits_for
 from gateways.links import Seals
 from gateways.mail.mail import _message
 from gateways.slack.drawing.request import request_blocks
@@ -26,6 +28,7 @@ from gateways.terminal.terminal import Terminal
 from gateways.web.identity import ByLink, Visitor
 from gateways.web.page import PageRoutes
 from gateways.web.requests import RequestPages
+from gateways.webhooks import Webhook
 from people.decide.looking import KnownRequest
 from people.requests.form import DecisionForm
 from people.requests.key import RequestKey
@@ -152,8 +155,8 @@ async def terminal(case, request):
     return "\n".join([*(line for line, _ in request_lines("mark-workflow", request)), *menu, *screen.said])
 
 
-async def page(case, request):
-    """Return what a person sees of the page, without what its form carries unseen."""
+def request_pages(request):
+    """Return the pages of a request, without a run behind them."""
 
     async def people(_):
         return {}
@@ -178,10 +181,15 @@ async def page(case, request):
         return asked_for, ""
 
     asked._all_of = as_it_is
+    return asked
+
+
+async def page(case, request):
+    """Return what a person sees of the page, without what its form carries unseen."""
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
     by = Visitor(by={"calls": "mark-approver@x.example", "plan": "mark-part@x.example"}.get(case, VISITOR.by))
     known = KnownRequest("mark-workflow", request.id, None, request, run_id=request.run_id)
-    answered = await asked._shown(Request(scope), by, known)
+    answered = await request_pages(request)._shown(Request(scope), by, known)
     text = re.sub(r'<input type="hidden"[^>]*>', "", answered.body.decode())
     links = re.findall(r'href="(https?://[^"]*)"', text)
     values = re.findall(r'<(?:input|button|textarea)[^>]*(?:name|value)="([^"]*)"', text)
@@ -234,7 +242,36 @@ def teams(_case, request):
     return "\n".join(found)
 
 
-DOORS = {"terminal": terminal, "page": page, "slack": slack, "mail": mail, "web ui": web_ui, "teams": teams}
+def rest(_case, request):
+    known = KnownRequest("mark-workflow", request.id, None, request, run_id=request.run_id)
+    return canonical(request_pages(request)._wire(known))
+
+
+async def webhook(_case, request):
+    """Return what is posted to another program."""
+    posted = []
+
+    def receive(sent):
+        posted.append(sent.content.decode())
+        return httpx2.Response(200)
+
+    told = {"id": "n", "sequence": 1, "event": "asked", "at": "", "workflow_id": "mark-workflow", "run_id": "mark-run"}
+    told |= {"task": request.task, "user_id": request.user_id, "request": request.plain(), "links": {}}
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(receive)) as client:
+        await Webhook(client, "http://127.0.0.1/", None).send(Notice.model_validate(told))
+    return "".join(posted)
+
+
+def mcp(_case, request):
+    """Return what a caller of the engine's own MCP server is told of a request of its run."""
+    asked = (request,)
+    return json.dumps([waits_for(asked), questions_of(asked), elicitation(request), waiting_words((), asked)])
+
+
+DOORS = {
+    "terminal": terminal, "page": page, "slack": slack, "mail": mail, "web ui": web_ui, "teams": teams,
+    "rest": rest, "webhook": webhook, "mcp": mcp,
+}  # fmt: skip
 SAID = r"batch|call be made|calls be made"
 FACTS = {
     "request.id": ("calls", "mark-id"),
@@ -308,11 +345,32 @@ FACTS = {
     "form.alike": ("one", "no other argument"),
 }
 """Each field, the case in which it is looked for, and what then stands there."""
+AS_DATA = {
+    "request.no_self_approval": ("calls", '"no_self_approval":true'),
+    "request.escalated": ("calls", '"escalated":true'),
+    "request.on_expiry": ("plan", '"on_expiry":"fail"'),
+    "request.step": ("calls", '"step":617'),
+    "request.verified": ("form", '"verified":true'),
+    "view.masked": ("calls", "⟦secret:"),
+    "view.more": ("plan", '"more":5417'),
+    "view.unseen": ("calls", '"left_out":3'),
+    "view.who": ("calls", '"quorum":613'),
+    "view.votes": ("calls", '"by":"mark-voter"'),
+    "call.hidden": ("calls", '"clipped":4321'),
+    "call.marks": ("plan", '"needs_approval":true'),
+    "call.undoable": ("calls", '"undoable":false'),
+    "form.processes": ("plan", '"starts_process":true'),
+    "form.proposal": ("plan", '"hash":"mark-hash"'),
+}
+"""What stands in its place where programs read the fields themselves."""
+PROGRAMS = ("rest", "webhook")
 OF_PROGRAMS = "names the request for programs and for what is signed; people decide by what they are shown"
 ONE_REQUEST = "a message, or a page, is about one request only, which its link names"
 WHEN = "who decides needs the time that is left; the page says how long it has waited"
 TICK = "only where calls stand beside steps that nobody is asked about, and there their marks say so"
 NO_LIKE = "its form offers these arguments or any; calls that are alike are remembered on the page or at a terminal"
+A_PROGRAM = "no form is painted: a program compares the calls, and sends what its person says"
+A_CALLER = "a caller's model is told that its run waits, and for what; people decide with what they see elsewhere"
 A_LINK = "a mail is a link: it holds no arguments and no form, and nothing in it decides"
 FIVE_FACTS = "the Web UI decides nothing; it is held to state, limits, question, counts and commands, with a link"
 _BESIDE_A_LINK = """
@@ -334,6 +392,17 @@ request.program request.proposal request.quorum request.reason request.rule requ
 request.session_id request.step request.task request.user_id request.verified view.form view.masked view.more
 view.parts view.program view.unseen view.votes view.who
 """
+_BESIDE_ITS_QUESTION = """
+call.args_digest call.arguments call.asked call.changed call.changed_by call.changes call.diff call.hidden call.marks
+call.number call.repeats call.safety call.sources call.summary call.tool call.undo_how call.undoable form.alike
+form.calls form.choices form.fields form.limits form.processes form.proposal request.above request.answer_schema
+request.approvers request.args_digest request.calls request.cost_so_far request.created_at request.decided
+request.digest request.escalated request.escalated_to request.expires_at request.forecast request.may_remember
+request.namespace request.no_self_approval request.on_expiry request.options request.program request.proposal
+request.quorum request.reason request.rule request.run_id request.sequence request.session_id request.step request.task
+request.user_id request.verified view.calls view.form view.masked view.more view.parts view.plan view.program
+view.unseen view.votes view.who
+"""
 _CHATS = ("slack", "teams")
 LEFT_OUT = {
     **{
@@ -347,6 +416,8 @@ LEFT_OUT = {
     ("teams", "form.alike"): NO_LIKE,
     ("page", "call.args_digest"): OF_PROGRAMS,
     **{("mail", name): A_LINK for name in _BESIDE_A_LINK.split()},
+    **{(door, name): A_PROGRAM for door in PROGRAMS for name in ("call.asked", "form.alike")},
+    **{("mcp", name): A_CALLER for name in _BESIDE_ITS_QUESTION.split()},
     **{("web ui", name): FIVE_FACTS for name in _BESIDE_FIVE_FACTS.split()},
 }
 """What a door does not paint, and why."""
@@ -374,7 +445,8 @@ async def test_a_door_paints_every_field_or_names_it_as_left_out(door):
     for name, request in CASES.items():
         said = DOORS[door](name, request)
         painted_by[name] = said if isinstance(said, str) else await said
-    missing = {name for name, (case, words) in FACTS.items() if not re.search(words, painted_by[case])}
+    looked_for = FACTS | AS_DATA if door in PROGRAMS else FACTS
+    missing = {name for name, (case, words) in looked_for.items() if not re.search(words, painted_by[case])}
     named = {name for known, name in LEFT_OUT if known == door}
 
     assert missing - named == set(), painted_by
