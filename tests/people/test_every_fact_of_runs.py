@@ -427,9 +427,9 @@ _LEFT_OUT = {
     ("webhook", EVENTS_SAY): "status.task_progress status.refused",
     ("webhook", THE_LAST): "result.effects result.events",
     ("webhook", A_NOTICE): """
-        run.events run.earlier_events run.effects run.arguments run.decisions run.kept_plans run.before
-        run.after run.above run.subruns run.status run.budget run.plans run.undo run.failure run.undoing run.fault
-        found.row found.execution found.fault found.is_older found.started_at found.ended_at status.state
+        run.events run.earlier_events run.effects run.arguments run.parked run.decisions run.kept_plans
+        run.before run.after run.above run.subruns run.status run.budget run.plans run.undo run.failure run.undoing
+        run.fault found.row found.execution found.fault found.is_older found.started_at found.ended_at status.state
         status.paused status.step status.usage status.last_events event.n event.name event.at event.step_index
         event.text event.data event.mcp_name result.raw_outputs
     """,

@@ -197,7 +197,7 @@ async def test_a_call_of_an_ordinary_run_waits_for_a_job_without_keeping_a_worke
         async with asyncio.timeout(60):
             while not await has_waited():
                 await asyncio.sleep(0.05)
-        assert lines_of(tmp_path / "ran") == ["wait"]
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
         gate.touch()
         assert (await run.result()).success
     assert lines_of(tmp_path / "ran") == ["wait", "say"]
