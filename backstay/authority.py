@@ -38,7 +38,7 @@ def is_plain(name: str) -> bool:
 def _short(name: str) -> str:
     """Return a canonical name; it is read from history again, so its bound holds for this very form."""
     if len(name) > _MOST:
-        raise ValueError(f"longer than {_MOST} characters with hidden signs written as their codes; use a shorter name")
+        raise ValueError(f"longer than {_MOST} characters, hidden ones written as their codes; use a shorter name")
     return name
 
 

@@ -51,9 +51,9 @@ def sent_size(value: object) -> int:
     try:
         return len(canonical(value).encode())
     except UnicodeEncodeError:
-        raise ValueError("half a character stands in it, which JSON cannot say; give whole ones") from None
+        raise ValueError("half a character is in it, which JSON cannot say; give whole ones") from None
     except ValueError:
-        raise ValueError("a number is NaN or infinite, which JSON cannot say; give it as a text, or as null") from None
+        raise ValueError("a number is NaN or infinite, which JSON cannot say; use a string or null") from None
 
 
 def _at_most(most: int) -> AfterValidator:

@@ -132,7 +132,7 @@ class Profiles:
 def _admitted(name: Any, fields: Any, file: str) -> Profile:
     where = f"{file}: {one_line(str(name), _LONGEST_NAME)}"
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
-        raise SettingsInvalid(f"{where}: not a name; write a text of at most {_LONGEST_NAME} characters")
+        raise SettingsInvalid(f"{where}: not a name; write a string of at most {_LONGEST_NAME} characters")
     if fields is not None and not isinstance(fields, dict):
         raise SettingsInvalid(f"{where}: not a mapping of fields (value {one_line(repr(fields), 80)}); write {{...}}")
     built_in = _set(BUILT_IN[name]) if name in BUILT_IN else {}

@@ -20,7 +20,7 @@ def quoted(value: Any, name: str = "") -> str:
         case str() if len(value) <= _LONGEST and not telling and not _may_hold_a_secret(value):
             return repr(value)
         case str():
-            return f"a text of {len(value):,} characters"
+            return f"text of {len(value):,} characters"
         case dict():
             return f"an object with {len(value):,} fields"
         case list() | tuple():

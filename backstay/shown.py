@@ -10,7 +10,7 @@ from backstay.lookalikes import lookalikes
 from backstay.stored_texts import REF, is_stored_text
 
 MASKED = (
-    "Masked: a text such as ⟦secret:…⟧ or [REDACTED:…] stands for a value that is shown to nobody; a call to the "
+    "Masked: text such as ⟦secret:…⟧ or [REDACTED:…] stands for a value that is shown to nobody; a call to the "
     "provider that a ⟦secret:…⟧ names gets the value itself."
 )
 """What people are told once about a request with masked values."""

@@ -57,7 +57,7 @@ class Dialer:
         except ValueError:
             raise AddressRefused(f"{address[:100]!a} is not an address") from None
         if scheme not in _PORTS or not host or parts.username is not None or parts.password is not None:
-            raise AddressRefused(f"{address[:100]!a} is no plain https:// address")
+            raise AddressRefused(f"{address[:100]!a} is not a plain https:// address")
         if scheme != "https" and not (self._is_local and is_loopback(host)):
             raise AddressRefused(f"{address[:100]!a} is not https")
         with suppress(ValueError):

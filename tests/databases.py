@@ -18,7 +18,8 @@ def empty_database_url(request):
 
 @pytest_asyncio.fixture
 async def postgres_url(postgres):
-    return await postgres.new_store()
+    async with postgres.store() as address:
+        yield address
 
 
 @pytest_asyncio.fixture
@@ -34,4 +35,5 @@ def another_database_url(request, database_url):
 
 @pytest_asyncio.fixture
 async def second_postgres_url(postgres):
-    return await postgres.new_store()
+    async with postgres.store() as address:
+        yield address

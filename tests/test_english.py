@@ -15,11 +15,11 @@ HOUSE = Path(__file__).resolve().parents[1]
 def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the check on the pages and the code in a folder."""
     command = [sys.executable, "-m", "tests.english", "--in", str(folder)]
-    return subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=240)
 
 
 def planted(folder: Path, name: str, text: str) -> None:
-    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).parent.mkdir(exist_ok=True, parents=True)
     (folder / name).write_text(textwrap.dedent(text).lstrip("\n"))
 
 
@@ -34,6 +34,7 @@ FOUND = {
     "Nothing shall run.": "shall",
     "The rest is said here.": "is said",
 }
+TEMPLATE = "gateways/web/templates/a.html:2"
 FOUND_IN_PAGES = {
     "This page is for whoever starts runs.": "for whoever",
     "It is read anew.": "anew",
@@ -49,14 +50,24 @@ FOUND_IN_PAGES = {
 
 @promise("docs:plain-words")
 @pytest.mark.parametrize("sentence", FOUND)
-def test_a_wording_is_found_in_a_page_a_docstring_and_a_comment(tmp_path, sentence):
+def test_a_wording_is_found_in_a_page_a_docstring_a_comment_a_message_and_a_template(tmp_path, sentence):
     planted(tmp_path, "docs/page.md", f"# A page\n\nIt is short. {sentence}\n")
-    code = f'def f() -> None:\n    """Do it.\n\n    {sentence}\n    """\n    # Here.\n    # {sentence}\n'
+    code = f"""
+        def f() -> None:
+            \"\"\"Do it.
+
+            {sentence}
+            \"\"\"
+            # Here.
+            # {sentence}
+            fail(f"{{1}}; {sentence}")
+        """
     planted(tmp_path, "store/rows.py", code)
+    planted(tmp_path, "gateways/web/templates/a.html", f"<p>{{% if a %}}\n{sentence}\n{{% endif %}}</p>\n")
     done = checked(tmp_path)
 
     assert done.returncode == 1
-    places = ("docs/page.md:3", "store/rows.py:4", "store/rows.py:7")
+    places = ("docs/page.md:3", "store/rows.py:4", "store/rows.py:7", "store/rows.py:8", TEMPLATE)
     found = [line.partition(": write ")[0] for line in done.stdout.splitlines()]
     assert found == [f'{place}: "{FOUND[sentence]}"' for place in places]
 
@@ -86,7 +97,7 @@ def test_code_quotes_questions_and_labels_are_left_alone(tmp_path):
         """
     planted(tmp_path, "README.md", page)
     code = """
-        WORDS = "What stands in a text is no sign."
+        WORDS = "a text"
         LIMIT = 3
         \"\"\"What a client sends at most.\"\"\"
         """
@@ -96,5 +107,5 @@ def test_code_quotes_questions_and_labels_are_left_alone(tmp_path):
 
 
 @promise("docs:plain-words")
-def test_the_pages_comments_and_docstrings_of_this_repository_are_plain():
+def test_the_pages_code_and_templates_of_this_repository_are_plain():
     assert checked(HOUSE).stdout == ""

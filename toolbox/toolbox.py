@@ -220,7 +220,7 @@ class Toolbox:
         """Ask a server, as who called it, about a task by which it answered. Raises what `FollowsTasks` says."""
         following = await self._found(provider, caller.owner)
         if not isinstance(following, FollowsTasks):
-            raise ToolUnavailable(f"{provider} is no server that can be asked about a task now")
+            raise ToolUnavailable(f"{provider} is not a server that can be asked about a task now")
         return await following.follow(request)
 
     async def judge(self, definition: Definition, arguments: dict[str, Any], caller: Caller) -> Ask | Deny | None:

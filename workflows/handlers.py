@@ -79,7 +79,7 @@ class Handlers:
             raise as_application_error(errors.RunContinuing())
         return self.context.state
 
-    @workflow.query(description="What the run is doing, and what waits for a person")
+    @workflow.query(description="The state of the run, and the requests that wait for a person")
     def status(self) -> dict[str, Any]:
         """Return the status."""
         state = self._known_state()
@@ -97,7 +97,7 @@ class Handlers:
             last_events=tuple(state.events[-10:]),
         ).plain()
 
-    @workflow.query(description="What an activity must know before it asks the model after calls")
+    @workflow.query(description="Facts that an activity needs before it asks the model after calls")
     def interruption(self) -> dict[str, Any]:
         """Return why the run is held up, empty where it is not, and how often people have told it something."""
         return {"held_up": self.context.held_up, "news": self.context.activities.news}
@@ -160,7 +160,7 @@ class Handlers:
         run = current_plan(plans) if wanted is None else next((run for run in plans[::-1] if run.id == wanted), None)
         return None if run is None else run.shown(offset)
 
-    @workflow.query(description="What undo would do, last first, and what cannot be undone")
+    @workflow.query(description="The effects that undo would undo, last first, and those that cannot be undone")
     def undo_preview(self) -> dict[str, Any]:
         """Return the undo stack as people read it."""
         stack = self._known_state().undo

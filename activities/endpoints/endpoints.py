@@ -135,7 +135,7 @@ class Endpoints:
         """Return why a model that is not an entry of models.yaml cannot be asked where there is no default endpoint."""
         if not self.models.file.models:
             return SettingsInvalid(
-                "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
+                "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it again"
             )
         known = one_line(", ".join(self.models.file.models), 500)
         fault = (

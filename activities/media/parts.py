@@ -22,7 +22,7 @@ MOST_TOGETHER = 20_000_000
 """Bytes that they have together."""
 _MARK = 44
 _UNSEEN = "You do not see {what}: {why}."
-_EARLIER = "so many newer ones are shown that it is left out"
+_EARLIER = "it is left out, since newer ones fill the room"
 Part = dict[str, Any]
 
 

@@ -172,7 +172,7 @@ class CompletionParser:
             value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
             refuse_deep({"output": value})
         except (ValueError, ArgumentsInvalid) as error:
-            said = "the answer is a text without the value"
+            said = "the answer is text without the value"
             if isinstance(error, NamedTwice):
                 said = await self.arguments.records.text(self.run, str(error))
             self.output_fault = f"output: {said}{self._was_cut}; call `finish` with the value as `output`"
@@ -194,7 +194,7 @@ class CompletionParser:
         """
         if (fault := await wanted.fault(shown)) is not None:
             hidden = shown != value and await wanted.fault(value) is None
-            raise ArgumentsInvalid(f"{fault}{'; a secret stood there, leave it out' if hidden else ''}")
+            raise ArgumentsInvalid(f"{fault}{'; leave out the secret that was there' if hidden else ''}")
         if len(canonical(shown)) <= OUTPUT_BYTES:
             return finish.model_copy(update={"output": shown})
         ref = (await self.arguments.records.write(self.run, "output", shown)).ref
@@ -222,7 +222,7 @@ class CompletionParser:
         self.items.append({"kind": "said", "text": text or "(nothing)", "end": self.end})
         self.refused += 1
         if self.wanted is not None:
-            self.output_fault = f"output: the answer is a text without the value{self._was_cut}"
+            self.output_fault = f"output: the answer is text without the value{self._was_cut}"
         if self.again >= MOST_AGAIN:
             self._give_up(text)
         else:
@@ -382,9 +382,7 @@ class CompletionParser:
         known = await self.arguments.records.secrets.of(self.run)
         if (found := known.redactor.secret_in(code)) is not None:
             line = code.count("\n", 0, found[0]) + 1
-            raise ArgumentsInvalid(
-                f"code: line {line}: a secret ({found[2]}) cannot stand in a program; use its handle"
-            )
+            raise ArgumentsInvalid(f"code: line {line}: a secret ({found[2]}) cannot be in a program; use its handle")
         rest = {key: value for key, value in arguments.items() if key != "code"}
         return {"code": code, **await self.arguments.show(self.run, "model", rest)}
 
@@ -472,7 +470,7 @@ def _text(message: dict[str, Any]) -> str:
 def _required(arguments: dict[str, Any], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise ArgumentsInvalid(f"{name}: required; give a text")
+        raise ArgumentsInvalid(f"{name}: required; give a string")
     return value
 
 

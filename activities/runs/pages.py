@@ -71,7 +71,7 @@ class MessagePage:
     async def _piece(self, context: str) -> dict[str, Any]:
         piece = await self._records.blobs.of(self._run).get_json(context)
         if not isinstance(piece, dict) or "items" not in piece:
-            raise ArgumentsInvalid("messages: what is stored is no conversation")
+            raise ArgumentsInvalid("messages: the stored value is not a conversation")
         return piece
 
     def _add(self, messages: Iterable[dict[str, Any]], step: int) -> None:

@@ -141,7 +141,7 @@ class RunActivities(Activities):
         for field, given in named.items():
             text = canonical(given) if given else ""
             if (found := self.resources.redactor.secret_in(text)) is not None:
-                raise TaskInvalid(f"{field}: a secret ({found[2]}) stands in it, and it is shown as it is; take it out")
+                raise TaskInvalid(f"{field}: a secret ({found[2]}) is in it, and it is shown as it is; take it out")
 
     async def _told_to_people(self, ask: calls.OpenRun) -> dict[str, Any]:
         """Return the line that says what the run is, where it may stand, and where people find the run."""
@@ -187,7 +187,7 @@ class RunActivities(Activities):
         profile = self.resources.profiles.named(task.profile)
         if (found := self.resources.redactor.secret_in(profile.persona)) is not None:
             raise SettingsInvalid(
-                f"{self.settings.profiles}: {task.profile}: persona: a secret ({found[2]}) stands in it; take it out"
+                f"{self.settings.profiles}: {task.profile}: persona: a secret ({found[2]}) is in it; take it out"
             )
         return profile
 

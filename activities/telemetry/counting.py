@@ -65,7 +65,7 @@ class Counts:
         self._cost = meter.create_gauge_float("backstay_cost_usd", "US dollars that models cost since the worker began")
         self._cpu = meter.create_gauge_float("backstay_jail_cpu_seconds", "Processor time of jails that ended")
         self._peak = meter.create_gauge_float("backstay_jail_peak_mb", "The most memory that one jail took")
-        self._printed = meter.create_counter("backstay_jail_output_bytes", "What was printed in jails that ended")
+        self._printed = meter.create_counter("backstay_jail_output_bytes", "Output printed in jails that ended")
         self._jobs = meter.create_counter("backstay_plugin_jobs", "Jobs of plugins whose call ended, by how it did")
         self._job_seconds = meter.create_gauge_float("backstay_plugin_seconds", "How long the calls of jobs took")
         self._queue = meter.create_gauge_float("backstay_plugin_queue", "Jobs of plugins that wait for their turn")

@@ -177,7 +177,7 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
             f"plan_id: this request is about {proposal.plan_id}; decide the request of {approval.plan_id}"
         )
     if approval.ask_again:
-        return DecisionRefused("ask_again: a changed plan is always proposed anew; leave it out")
+        return DecisionRefused("ask_again: a changed plan is always proposed again; leave it out")
     if approval.option is not None and approval.option not in proposal.approve_options:
         return DecisionRefused(f"option: {approval.option} is not one of {', '.join(proposal.approve_options)}")
     for index, named in sorted((approval.calls or {}).items()):

@@ -331,7 +331,7 @@ class Approval(PublicInput):
     toggles: PlanToggles | None = None
     """What an approved plan may not do, though it was proposed so."""
     remember_arguments: Literal["these", "alike", "any"] = "these"
-    """Whether it is remembered for the very same arguments, for calls that are alike, or for any arguments."""
+    """Whether it is remembered for exactly the same arguments, for calls that are alike, or for any arguments."""
     remember_like: Like | None = Field(default=None, exclude_if=lambda like: like is None)
     """With `alike`: which calls these are, as it was shown; nothing else is remembered."""
 
@@ -342,7 +342,7 @@ class Approval(PublicInput):
         for index in known:
             # "00" and "0.0" would be read as 0, and one of two verdicts about it would not count.
             if isinstance(index, str) and not (index.removeprefix("-").isdecimal() and _plain_number(index)):
-                raise ValueError(f"{named(index)!r} is no index of a call; write it as a plain number, such as 0")
+                raise ValueError(f"{named(index)!r} is not the index of a call; write it as a plain number, such as 0")
         return value
 
     @field_validator("by")

@@ -60,7 +60,7 @@ def _told(value: Any) -> Any:
     """Return a value with the texts that are kept apart named by their size and digest."""
     match value:
         case dict() if is_stored_text(value):
-            return f"a text of {value['bytes']:,} bytes ({one_line(value[REF], 12)})"
+            return f"text of {value['bytes']:,} bytes ({one_line(value[REF], 12)})"
         case dict():
             return {name: _told(item) for name, item in value.items()}
         case list():

@@ -68,7 +68,7 @@ class PlanToggles(PublicInput):
             asked, most = getattr(given.limits, name), getattr(self.limits, name, None)
             if asked is not None and most is None:
                 return (
-                    f"toggles.limits.{name}: no step of the plan works in a jail that it would hold for; leave it out"
+                    f"toggles.limits.{name}: no step of the plan works in a jail that it would apply to; leave it out"
                 )
             if asked is not None and asked > most:
                 return f"toggles.limits.{name}: can only be narrowed; give at most {most:g}"

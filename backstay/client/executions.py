@@ -103,7 +103,7 @@ async def task_of(client: Client, workflow_id: str, first_run_id: str) -> dict[s
     """Return the task with which a run was started, as it was sent; raises TaskInvalid where it is none."""
     kind, given = await started_with(client, workflow_id, first_run_id)
     if kind != "RunTask" or given is None:
-        raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
+        raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is not a run of a task")
     return given if isinstance(given, dict) else {}
 
 

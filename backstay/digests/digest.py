@@ -192,7 +192,7 @@ class _Summary:
         data = payload if cleaned else clean_json(payload)
         parsed = read_json(data) if isinstance(data, str) else None
         if parsed is not None:
-            self.remarks.append("a text that holds JSON")
+            self.remarks.append("text that holds JSON")
             self.size = _bytes_of(data)
             return parsed
         return data

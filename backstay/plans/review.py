@@ -279,7 +279,7 @@ def judge_answer(rule: CheckRule, answer: Any) -> tuple[bool, str]:
         if hidden:
             return False, f"{field}: {hidden} is a secret or a reference, which cannot be compared"
         if judged is not Judgement.HOLDS:
-            return False, f"{field}: it does not hold for the answer"
+            return False, f"{field}: it does not apply to the answer"
     return True, ""
 
 

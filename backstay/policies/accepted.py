@@ -139,7 +139,7 @@ class AcceptedLine(Frozen):
         if self.args_digest:
             return "" if self.args_digest == digest_of(arguments) else "other arguments"
         if self.verdict == "allow" and reaches_out(tool):
-            return "the tool reaches out, so only the very same arguments can be accepted"
+            return "the tool reaches out, so only exactly the same arguments can be accepted"
         if not self.is_learned:
             return ""
         holds, _ = self._conditions.applies(tool.name, arguments, allows=True, sources=sources)

@@ -119,7 +119,7 @@ def _parse_path(path: Any) -> str:
 
 def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     if not isinstance(operators, dict) or not operators:
-        raise ValueError(f"{path}: {quoted(operators)} is no condition; write one such as {{equals: ...}}")
+        raise ValueError(f"{path}: {quoted(operators)} is not a condition; write one such as {{equals: ...}}")
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 

@@ -45,7 +45,7 @@ class Site(NamedTuple):
 def site(said: object) -> Site:
     """Read `host` or `host:port`, in lower case and without a dot at the end; raises ValueError, which says the fix."""
     if not isinstance(said, str):
-        raise ValueError("not a text; name a host such as example.org")  # noqa: TRY004 - pydantic takes no other
+        raise ValueError("not a string; name a host such as example.org")  # noqa: TRY004 - pydantic takes no other
     host, sign, port = said.partition(":")
     if not _is_name(host):
         raise ValueError(f"{one_line(said, 80)!a} is not the name of a host; write one like example.org, in lower case")

@@ -294,9 +294,9 @@ class _Operator(NamedTuple):
 OPERATORS = {
     "equals": _Operator("a JSON value", _is_json, _equals, _may_equal),
     "in": _Operator("a list of at least one and at most 1000 JSON values", _is_choice, _is_in, _may_be_in),
-    "starts_with": _Operator("a text that is not empty", _is_text, _starts_with, _may_start_with),
-    "ends_with": _Operator("a text that is not empty", _is_text, _ends_with, _may_end_with),
-    "contains": _Operator("a text that is not empty, a number or a boolean", _is_scalar, _contains, _may_contain),
+    "starts_with": _Operator("a string that is not empty", _is_text, _starts_with, _may_start_with),
+    "ends_with": _Operator("a string that is not empty", _is_text, _ends_with, _may_end_with),
+    "contains": _Operator("a string that is not empty, a number or a boolean", _is_scalar, _contains, _may_contain),
     "lt": _Operator("a number", _is_bound, _ordered(operator.lt)),
     "lte": _Operator("a number", _is_bound, _ordered(operator.le)),
     "gt": _Operator("a number", _is_bound, _ordered(operator.gt)),

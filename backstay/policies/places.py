@@ -190,7 +190,7 @@ def how_to_write(operator: str, operand: object) -> str:
     if "@" in operand:
         return _address_written(operator, operand)
     if is_numbers(operand):
-        return "holds for numbers and dots only"
+        return "applies to numbers and dots only"
     name = operand.partition(":")[0].strip(".")
     if operator == "ends_with" and operand.startswith("."):
         return ""
@@ -207,9 +207,9 @@ def _url_written(operator: str, operand: str, start: int, end: int) -> str:
     if not host and not path:
         return ""
     if not path:
-        return f'holds for this host only, as if it ended in "/"; write starts_with: "{operand}/"'
+        return f'applies to this host only, as if it ended in "/"; write starts_with: "{operand}/"'
     if path[-1] not in _AFTER_PREFIX and "?" not in path and "#" not in path:
-        return f'holds for this path and what is below it; write starts_with: "{operand}/"'
+        return f'applies to this path and what is below it; write starts_with: "{operand}/"'
     return ""
 
 
@@ -219,4 +219,4 @@ def _address_written(operator: str, operand: str) -> str:
         return ""
     whole = _is_one_address(operand)
     exact = f'write equals: "{operand}"' if whole else f'write ends_with: "@{domain or "example.com"}"'
-    return f"holds for one plain address only, never for a list or a name; {exact}, or in: [...] with whole addresses"
+    return f"applies to one plain address only, never for a list or a name; {exact}, or in: [...] with whole addresses"

@@ -33,7 +33,7 @@ def parse_duration(data: Any) -> float:
     elif isinstance(data, str) and data.isascii() and data[-1:] in _UNITS and data[:-1].isdecimal() and len(data) < 12:
         seconds = float(int(data[:-1]) * _UNITS[data[-1]])
     if seconds is None or not 0 < seconds <= _YEAR:
-        raise ValueError(f"{quoted(data)} is no duration; write 45s, 30m, 24h, 7d or seconds, above 0 and at most 366d")
+        raise ValueError(f"{quoted(data)} is not a duration; write 45s, 30m, 24h, 7d or seconds, above 0, at most 366d")
     return seconds
 
 
@@ -60,7 +60,7 @@ def _parse_person(name: str) -> str:
     if name.startswith("@"):
         return name
     if not is_plain(name):
-        raise ValueError(f"{principal(name)!r} holds signs that cannot be seen or that pass for others; write it anew")
+        raise ValueError(f"{principal(name)!r} holds signs that cannot be seen or that pass for others; write it again")
     return principal(name)
 
 
@@ -69,7 +69,7 @@ def _parse_day(data: Any) -> str:
     try:
         return data.isoformat() if type(data) is date else date.fromisoformat(data).isoformat()
     except (TypeError, ValueError):
-        raise ValueError(f"{quoted(data)} is no day; write it as 2027-02-28") from None
+        raise ValueError(f"{quoted(data)} is not a day; write it as 2027-02-28") from None
 
 
 def _parse_conditions(data: Any) -> Conditions | None:
@@ -206,7 +206,7 @@ def check_group(name: str, persons: tuple[str, ...]) -> None:
         raise PolicyInvalid(f"groups.{name}: empty; name at least one person")
     for person in persons:
         if not person.strip() or person.startswith("@"):
-            raise PolicyInvalid(f"groups.{named(name)}: {named(person)!r} is no person; list persons, not groups")
+            raise PolicyInvalid(f"groups.{named(name)}: {named(person)!r} is not a person; list persons, not groups")
 
 
 def explain(fault: Any, fields_at: Callable[[Sequence[int | str]], list[str]]) -> str:

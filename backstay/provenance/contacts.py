@@ -19,7 +19,7 @@ MOST_WORDS = 8
 NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _COUNTS = {2: "two", 3: "three", 4: "four"}
 NO_FIELD = "no record has it as a field of its own"
-IN_TEXT = "a text of another record holds it, too"
+IN_TEXT = "the text of another record holds it, too"
 
 
 class Contact(NamedTuple):

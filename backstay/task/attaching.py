@@ -34,7 +34,7 @@ def shown_or_refused(data: bytes, claimed: str, name: str, where: str) -> Media:
     claimed = claimed or mimetypes.guess_type(name)[0] or ""
     media = media_of(data, claimed, name)
     if media is None:
-        raise TaskInvalid(f"{where}: is not a picture or PDF; give a text as the task's own, or as its `input`")
+        raise TaskInvalid(f"{where}: is not a picture or PDF; give text as the task's own, or as its `input`")
     if media.fault:
         other = ", or print it to a new PDF" if media.kind == "pdf" else ""
         raise TaskInvalid(f"{where}: {media.fault}; attach another file{other}")

@@ -38,4 +38,4 @@ class Attachment(PublicInput):
         try:
             return base64.b64decode("".join((self.data or "").split()), validate=True)
         except (binascii.Error, ValueError):
-            raise ValueError("data: is no base64; encode the bytes") from None
+            raise ValueError("data: is not base64; encode the bytes") from None

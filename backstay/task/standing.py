@@ -57,7 +57,7 @@ class Times(PublicInput):
     jitter: float = Field(default=0, ge=0, le=_DAY, allow_inf_nan=False)
     """Each start is put off by a random time of at most this many seconds."""
     overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"] = "skip"
-    """What happens when the run before has not ended."""
+    """How it goes on when the run before has not ended."""
     catch_up: Seconds = Field(default=3600, ge=10)
     """A start that was due while Temporal was down is made up for if it is not older than this."""
 

@@ -152,7 +152,7 @@ def _check_plan(task: Task) -> None:
     except ArgumentsInvalid as error:
         raise TaskInvalid(f"plan.{error}") from None
     except ValueError:
-        raise TaskInvalid("plan: a value is none that JSON can hold; give it as a text, or as null") from None
+        raise TaskInvalid("plan: a value is none that JSON can hold; give it as a string, or as null") from None
     if task.mode == "plan_first":
         raise TaskInvalid("mode: no model plans in a run that is given its plan; leave mode, or plan, out")
 

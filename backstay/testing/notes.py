@@ -9,7 +9,7 @@ from backstay.testing.scripted_model import ScriptedModel
 
 _LIST, _ADD = "notes__list_notes", "notes__add_note"
 _PLANNED = "notes.add_note"
-_EARLIER = "What stands above happened before in the same session"
+_EARLIER = "The messages above are from earlier in the same session"
 """So begins the message that parts what earlier runs of a session were told from the task of this one."""
 _TOLD = re.compile(r"\s*(?:please\s+)?note\s+(?:down\s+)?(?:that\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _TRIES = 2

@@ -325,6 +325,6 @@ def mail_of(
         raise SettingsInvalid("BACKSTAY_URL: not set, and a mail is a link to the page of approvals; set its address")
     for name in (settings.mail_from, *settings.mail_to):
         if not is_address(name):
-            raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
+            raise SettingsInvalid(f"{one_line(name, 100)!r} is not a plain mail address; write ana@example.com")
     server = MailServer.of(settings.smtp_url.get_secret_value())
     return [Mail(server, settings.mail_from, settings.mail_to, known=known, requests=requests, mark=mark)]

@@ -91,7 +91,7 @@ async def _describe_one(opened: "OpenPlugins", hide: Redactor, name: str) -> dic
 
     provider = opened.providers.get(name)
     if provider is None:
-        return _unusable(opened.unset.get(name, "it is no plugin of this toolbox"))
+        return _unusable(opened.unset.get(name, "it is not a plugin of this toolbox"))
     try:
         tools = await provider.tools()
     except BackstayError as error:

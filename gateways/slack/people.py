@@ -105,7 +105,7 @@ class People:
             raise NotVerified(f"your profile shows this app no e-mail address; {_FIX}")
         if not shown.isascii():
             # In lower case, a foreign character may become a letter of somebody else's address.
-            raise NotVerified(f"your e-mail address has signs that are no plain letters; {_FIX}")
+            raise NotVerified(f"your e-mail address has characters that are not plain letters; {_FIX}")
         email = canonical_name(shown)
         if profile.get("is_email_confirmed") is not True:
             raise NotVerified(f"Slack has not confirmed your e-mail address; confirm it, or {_FIX}")

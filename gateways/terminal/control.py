@@ -110,7 +110,7 @@ async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> No
 
 async def message(
     workflow: Workflow,
-    text: Annotated[str, Parameter(help="What the model is to read.")],
+    text: Annotated[str, Parameter(help="The message, which the model reads.")],
     *,
     by: By = None,
     output: Output = "text",

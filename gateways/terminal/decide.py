@@ -41,15 +41,15 @@ NoProcesses = Annotated[bool, Parameter(negative="", help="Of a plan: let it sta
 class StepLimits:
     """Give each step of a plan less than it would have."""
 
-    step_timeout: Annotated[float | None, Parameter(help="Of a plan: give each step at most so many seconds.")] = None
+    step_timeout: Annotated[float | None, Parameter(help="Of a plan: the most seconds that each step may take.")] = None
     step_memory: Annotated[
-        int | None, Parameter(help="Of a plan: give each step in the workspace so many megabytes of memory.")
+        int | None, Parameter(help="Of a plan: the most megabytes of memory for each step in the workspace.")
     ] = None
     step_cpu: Annotated[
-        int | None, Parameter(help="Of a plan: give each step in the workspace so many seconds of processor time.")
+        int | None, Parameter(help="Of a plan: the most seconds of processor time for each step in the workspace.")
     ] = None
     step_artifacts: Annotated[
-        int | None, Parameter(help="Of a plan: let each step write so many megabytes to the workspace.")
+        int | None, Parameter(help="Of a plan: the most megabytes that each step may write to the workspace.")
     ] = None
 
     @property

@@ -10,7 +10,7 @@ from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid, TaskInvalid
 
 Workflow = Annotated[
-    str, Parameter(help="Workflow ID of the run, the beginning of it, or `last` for the newest run that is no undo.")
+    str, Parameter(help="Workflow ID of the run, the beginning of it, or `last` for the newest run but undos.")
 ]
 Asking = Annotated[
     str,
@@ -29,7 +29,7 @@ Remember = Annotated[
 ]
 RememberArguments = Annotated[
     Literal["these", "alike", "any"],
-    Parameter(help="Whether it is remembered for the very same arguments, the same places with any texts, or any."),
+    Parameter(help="Whether it is remembered for exactly the same arguments, the same places with any texts, or any."),
 ]
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]

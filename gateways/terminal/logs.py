@@ -28,7 +28,7 @@ async def logs(
     *,
     lines: Annotated[int, Parameter(help="How many of the last lines to show first.")] = 50,
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], help="Go on with new lines until Ctrl-C.")] = False,
-    raw: Annotated[bool, Parameter(help="Print lines as they stand in the file, which is mostly JSON.")] = False,
+    raw: Annotated[bool, Parameter(help="Print lines as they are in the file, which is mostly JSON.")] = False,
 ) -> int:
     """Show the log of a part of `backstay dev`; with --follow, go on with new lines as they come."""
     if lines < 0:

@@ -53,7 +53,7 @@ def grant(plugin: str, /, *actions: str, leave_out: Globs = (), output: Output =
     plugin
         The plugin, by the name of its folder.
     actions
-        What may run unasked; the daemon's `help` shows them.
+        What may run without asking; the daemon's `help` shows them.
     leave_out
         Glob of files that may change, such as a session that the plugin writes: `*.session`.
     """
@@ -77,8 +77,8 @@ def grant(plugin: str, /, *actions: str, leave_out: Globs = (), output: Output =
         text = commented.add(text, place, granted)
     loading.checked(text, settings.toolbox)
     write_whole(settings.toolbox, text.encode(), mode=settings.toolbox.stat().st_mode & 0o777)
-    what = f"{plugin}: {', '.join(actions)} run unasked" if actions else f"{plugin}: every job asks"
-    terminal.say(f"{what}; workers know it when they start anew", "green")
+    what = f"{plugin}: {', '.join(actions)} run without asking" if actions else f"{plugin}: every job asks"
+    terminal.say(f"{what}; workers know it when they start again", "green")
     terminal.results(output, {"plugin": plugin, "granted": granted}, [plugin])
 
 

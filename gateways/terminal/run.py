@@ -28,7 +28,7 @@ from gateways.terminal.session import account_name, find, session, stored_run, u
 from gateways.terminal.terminal import Terminal
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
-Text = Annotated[str, Parameter(help="What to do, in a sentence.")]
+Text = Annotated[str, Parameter(help="The task, in a sentence.")]
 PlanFile = Annotated[Path | None, Parameter(help="YAML or JSON file with a plan to carry out, instead of a sentence.")]
 SchemaFile = Annotated[
     Path | None, Parameter(help="YAML or JSON file with the JSON Schema of the value that the run must return.")
@@ -46,7 +46,7 @@ Continue = Annotated[
     str | None,
     Parameter(
         name="--continue",
-        help="Continue an ended run: its workflow ID, the beginning of it, or `last` for the newest that is no undo.",
+        help="Continue an ended run: its workflow ID, the beginning of it, or `last` for the newest run but undos.",
     ),
 ]
 Definition = Annotated[

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from gateways.terminal.terminal import Terminal
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-File = Annotated[Literal["toolbox", "policy", "profiles", "task", "plan"], Parameter(help="What the file is.")]
+File = Annotated[Literal["toolbox", "policy", "profiles", "task", "plan"], Parameter(help="The kind of file.")]
 
 
 def schema(file: File, /) -> None:

@@ -47,7 +47,7 @@ class ByLink:
         bearer = bearer_of(request)
         visitor = self.opened(bearer) or self.opened(request.cookies.get(COOKIE, ""))
         if visitor is None:
-            raise Stranger("open the link that `backstay web link --by YOUR-NAME` prints; links hold for 12 hours")
+            raise Stranger("open the link that `backstay web link --by YOUR-NAME` prints; links are valid for 12 hours")
         return visitor
 
     def opened(self, token: str) -> Visitor | None:

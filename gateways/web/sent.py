@@ -87,7 +87,7 @@ def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:
     """Return a string that a program sent, or the default for none; raises DecisionInvalid for anything else."""
     text = default if said.get(name) is None else said[name]
     if not isinstance(text, str):
-        raise DecisionInvalid(f"{name}: must be a text, not {one_line(json.dumps(text), 40)}")
+        raise DecisionInvalid(f"{name}: must be a string, not {one_line(json.dumps(text), 40)}")
     return text
 
 
@@ -135,7 +135,7 @@ def _fault(name: str, value: Any) -> str:
     except UnicodeEncodeError:
         return "holds half a character; give whole ones"
     except ValueError:
-        return "holds a number that is none, or endless, or too long; give it as a text"
+        return "holds a number that is none, or endless, or too long; give it as a string"
     return ""
 
 

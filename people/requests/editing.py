@@ -51,7 +51,7 @@ def change_words(request: ApprovalRequest, call: RequestedCall) -> str:
     """Return what becomes of a change of a call, for whoever is about to make one."""
     what = "all calls" if len(request.calls) > 1 else "the call"
     again = f"you are shown {what} again with the change, and decide then"
-    then = "a changed plan is proposed anew" if request.proposal is not None else again
+    then = "a changed plan is proposed again" if request.proposal is not None else again
     return f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
 
 

@@ -67,11 +67,11 @@ class Keeping:
         if not self._policy.lets_schedule(kept.standing.by):
             raise TaskInvalid(
                 f"name: {name} is of {one_line(kept.standing.by, 100)}, who may have no schedules; let somebody whom "
-                "policy.yaml names under scheduling add it anew"
+                "policy.yaml names under scheduling add it again"
             )
         await self._store.standing.pause(kind, name, "")
         if kind == "schedule" and not await self.schedules.resume(name):
-            raise TaskInvalid(f"name: Temporal has lost the schedule {name}; remove it, and add it anew")
+            raise TaskInvalid(f"name: Temporal has lost the schedule {name}; remove it, and add it again")
 
     async def run_now(self, name: str) -> None:
         """Start a run of a schedule now; raises TaskInvalid for one that is not there, or is paused."""
@@ -79,7 +79,7 @@ class Keeping:
         if kept.paused:
             raise TaskInvalid(f"name: {name} is paused ({one_line(kept.paused, 200)}); resume it first")
         if not await self.schedules.run_now(name):
-            raise TaskInvalid(f"name: Temporal has lost the schedule {name}; remove it, and add it anew")
+            raise TaskInvalid(f"name: Temporal has lost the schedule {name}; remove it, and add it again")
 
     async def remove(self, kind: Kind, name: str) -> None:
         """Forget one; runs that it has started go on. Raises TaskInvalid for a name that is not there."""

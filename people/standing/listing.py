@@ -13,7 +13,7 @@ from store.standing.starts import Start
 from store.standing.tasks import KeptTask
 from store.store import Store
 
-LOST = "Temporal does not know this schedule any more; remove it, and add it anew"
+LOST = "Temporal does not know this schedule any more; remove it, and add it again"
 
 
 class ListedStart(Frozen):

@@ -60,7 +60,7 @@ def find_root(folder: Path, *, apart_from: Iterable[Path]) -> OwnRoot:
     It must be apart from folders that runs, or the engine itself, write to.
     """
     if not folder.is_absolute():
-        raise _wrong(folder, "is no absolute path", "write the whole path")
+        raise _wrong(folder, "is not an absolute path", "write the whole path")
     if not folder.is_dir():
         raise _wrong(folder, "is not a folder", "unpack an image there, or leave the setting out")
     root = folder.resolve()

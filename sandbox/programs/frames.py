@@ -127,7 +127,7 @@ def _call(call: Any, number: int, tools: AbstractSet[str]) -> ProgramCall:
         raise protocol_broken(f"call {i} stands where call {number} must stand")
     if tool == RESULT:
         if set(arguments) != {"ref"} or not isinstance(arguments["ref"], str):
-            raise protocol_broken("a result is read by its ref, a text")
+            raise protocol_broken("a result is read by its ref, a string")
     elif tool not in tools:
         raise ProgramCrashed("ToolNotFound", f"tools: {message_line(tool, 80)!r} is not one of the program's tools")
     return ProgramCall(i, tool, arguments, whole=bool(rest))

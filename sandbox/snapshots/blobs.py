@@ -21,7 +21,7 @@ def disk_faults(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(
-            f"snapshots cannot be kept in {shown(str(folder))}: {error.strerror}; free space there or mend the disk"
+            f"snapshots cannot be kept in {shown(str(folder))}: {error.strerror}; free space there or repair the disk"
         ) from error
 
 

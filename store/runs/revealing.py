@@ -60,7 +60,7 @@ class Revealing:
         if (refused := refused_person(authority, wish.by, wish.proof, starters)) is not None:
             raise refused
         if held is None:
-            raise ArgumentsInvalid("handle: it is no secret of this run; copy it from an answer of the run")
+            raise ArgumentsInvalid("handle: it is not a secret of this run; copy it from an answer of the run")
         if wish.proof is not None:
             await self._check(wish, row, namespace, key)
         await self._record(wish, row.run, handle, authority.quorum)

@@ -96,7 +96,7 @@ class Starts:
             return known, False
         named = {"kind_": standing.kind, "name_": standing.name}
         if connection.execute(_SIGNED, {**named, "signature_": signature}).first() is not None:
-            raise StartReplayed("this request was sent before under another id; sign each request anew")
+            raise StartReplayed("this request was sent before under another id; sign each request again")
         most = 0 if standing.door is None else standing.door.per_minute
         lately = connection.execute(_LATELY, {**named, "since_": self._clock() - _MINUTE_S}).scalar_one()
         if lately >= most:

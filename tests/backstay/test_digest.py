@@ -261,7 +261,7 @@ def test_what_lies_far_out_is_noted():
 def test_a_text_that_holds_json_is_told_like_json():
     digest = summarize_payload("x", json.dumps(ROWS))
     assert digest["original_size"]["rows"] == 1000
-    assert digest["notes"][0] == "a text that holds JSON"
+    assert digest["notes"][0] == "text that holds JSON"
     long = json.dumps(ROWS * 30)
     digest = summarize_payload("x", long)
     assert digest["original_size"] == {"bytes": len(long), "rows": 30_000}

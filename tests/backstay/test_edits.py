@@ -37,6 +37,6 @@ def test_a_long_difference_is_cut_and_counted_and_texts_that_are_kept_apart_diff
 
     first, *rest = change_lines(before, after)
 
-    assert first == "~ text: a text of 5,000 bytes (aaaaaaaaaaa…) -> a text of 5,000 bytes (bbbbbbbbbbb…)"
+    assert first == "~ text: text of 5,000 bytes (aaaaaaaaaaa…) -> text of 5,000 bytes (bbbbbbbbbbb…)"
     assert sum(map(len, rest[:-1])) <= 2000
     assert rest[-1].endswith(" characters clipped of the difference")

@@ -142,11 +142,11 @@ def test_no_check_lifts_the_confidence_above_the_best_or_below_the_worst(found):
     ("answer", "told"),
     [
         ({"open": 0, "coverage": 0.9}, ""),
-        ({"open": 1, "coverage": 0.9}, "condition: it does not hold for the answer"),
-        ({"open": 0, "coverage": 0.7}, "range: it does not hold for the answer"),
-        ({"open": 0, "coverage": "0.9"}, "range: it does not hold for the answer"),
-        ({"open": 0}, "range: it does not hold for the answer"),
-        ("open", "condition: it does not hold for the answer"),
+        ({"open": 1, "coverage": 0.9}, "condition: it does not apply to the answer"),
+        ({"open": 0, "coverage": 0.7}, "range: it does not apply to the answer"),
+        ({"open": 0, "coverage": "0.9"}, "range: it does not apply to the answer"),
+        ({"open": 0}, "range: it does not apply to the answer"),
+        ("open", "condition: it does not apply to the answer"),
         ({"open": "${input.x}", "coverage": 0.9}, "condition: result.open is a secret or a reference"),
     ],
 )

@@ -100,8 +100,8 @@ async def test_the_report_says_who_what_by_which_rule_and_the_evidence_verifies_
     evidence.write_text(text, encoding="utf-8")
     assert "not in the list" in await command(*verify, "--keys", str(other), code=1)
     evidence.write_text("{}", encoding="utf-8")
-    assert "this is no evidence" in await command(*verify, code=2)
-    assert "is no day" in await command("audit", "export", "--from", "yesterday", code=2)
+    assert "this is not evidence" in await command(*verify, code=2)
+    assert "is not a day" in await command("audit", "export", "--from", "yesterday", code=2)
     assert "knows no run" in await command("audit", "verify", "another", code=2)
 
 

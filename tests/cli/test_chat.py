@@ -261,7 +261,7 @@ async def test_commands_look_and_undo(chat, turns, opened):
     async with chat("--by", "ana", "--budget.max-steps", "7") as screen:
         await ready(screen)
         screen.enter("/undo")
-        await screen.shows("nothing was said yet")
+        await screen.shows("there are no turns yet")
         await ready(screen)
         screen.enter("/nonsense")
         await screen.shows("there is no /nonsense; /help says what there is")
@@ -281,7 +281,7 @@ async def test_commands_look_and_undo(chat, turns, opened):
         await screen.shows("2/7")
         await ready(screen)
         screen.enter("/budget max_steps=nine")
-        await screen.shows("is no limit; give one such as max_steps=5")
+        await screen.shows("is not a limit; give one such as max_steps=5")
         await ready(screen)
         screen.enter("/budget max_steps=9")
         await screen.shows('"max_steps": 9')
@@ -347,7 +347,7 @@ async def test_a_limit_is_given_once_and_several_at_once(chat):
         await ready(screen)
         for twice in ("max_steps=5 max_steps=9", "max-steps=5 max_steps=9"):
             screen.enter(f"/budget {twice}")
-            await screen.shows("max_steps stands there twice")
+            await screen.shows("max_steps is there twice")
             await ready(screen)
         screen.enter("/budget max_steps=5 max_tool_calls=4")
         shown = await screen.shows('"max_tool_calls": 4')

@@ -174,7 +174,7 @@ async def test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_re
         (("remove", ""), "LINES: no line begins with ''"),
         (("why", "mail.send"), "TOOL: there is no tool 'mail.send'; the closest are mail."),
         (("why", "mail.send_email", "[]"), "ARGUMENTS: expected a JSON object"),
-        (("accept", "a", "--expires", "soon"), "--expires: 'soon' is no duration"),
+        (("accept", "a", "--expires", "soon"), "--expires: 'soon' is not a duration"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_line(command, arguments, fault):

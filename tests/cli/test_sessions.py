@@ -59,7 +59,7 @@ async def test_last_is_never_an_undo_and_where_it_is_to_decide_the_newest_run_th
     assert (undone.code, again.out) == (0, "already undone\n")
     assert shown.out.splitlines()[0] == "newest-of-all: ended"
     assert (went_on.code, went_on.out) == (0, "done\n"), went_on.err
-    assert "taken these effects back: mail.send_email" in json.dumps(opened.model.requests[-3:])
+    assert "undone these effects: mail.send_email" in json.dumps(opened.model.requests[-3:])
     assert (answered.code, answered.err) == (0, "decided: answered r1 of older-that-waits\n")
     assert (await waits.result())["final_summary"] == "answered"
 

@@ -1,10 +1,11 @@
-"""Find wordings in pages, comments and docstrings that `rules.toml` replaces.
+"""Find wordings in pages, code and templates that `rules.toml` replaces.
 
 python -m tests.english             check this repository
 python -m tests.english --in DIR    check the pages and the code in another folder
 """
 
 import argparse
+import ast
 import itertools
 import re
 import sys
@@ -32,11 +33,15 @@ TOKEN = re.compile(
     r'''"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*''', re.DOTALL
 )
 """A string or a comment of Python."""
+MARKUP = re.compile(r"{#.*?#}|{%.*?%}|{{.*?}}|<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.DOTALL)
+"""What of a template is not shown as it is."""
+LEAST_WORDS = 3
+"""Strings of fewer words are names and keys."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Words that a person reads: a line of a page, a comment, a docstring or the string below a constant."""
+    """Words that a person reads: a line of a page or of a template, a comment, or a string of any kind."""
 
     kind: str
     line: int
@@ -91,10 +96,46 @@ def code(text: str) -> Iterator[Passage]:
         yield Passage("comments", place[0] - len(comment), "\n".join(comment))
 
 
+def messages(text: str) -> Iterator[Passage]:
+    """Yield the strings of a module that are neither docstrings nor labels; values in them are quoted code."""
+    tree = ast.parse(text)
+    passed = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    passed |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(words)) if id(node) not in passed:
+                pass
+            case ast.JoinedStr(values=parts):
+                words = "".join(str(part.value) if isinstance(part, ast.Constant) else "`x`" for part in parts)
+            case _:
+                continue
+        if len(words.split()) >= LEAST_WORDS:
+            yield Passage("messages", node.lineno, words)
+
+
+def template(text: str) -> Iterator[Passage]:
+    """Yield the lines of a template without its markup."""
+    shown = MARKUP.sub(lambda found: "`x`" + "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(shown.splitlines(), 1):
+        yield Passage("messages", number, line)
+
+
+def passages(text: str, kind: str) -> Iterator[Passage]:
+    """Yield what a person reads of a file."""
+    match kind:
+        case "docs":
+            yield from page(text)
+        case "templates":
+            yield from template(text)
+        case _:
+            yield from code(text)
+            yield from messages(text)
+
+
 def faults(file: Path, kind: str, rules: Sequence[Rule]) -> Iterator[tuple[int, str, str]]:
     """Yield each wording that a rule finds in a file: its line, the words, and those to use instead."""
     text = file.read_text(encoding="utf-8")
-    for passage in page(text) if kind == "docs" else code(text):
+    for passage in passages(text, kind):
         for line, sentence in passage.sentences():
             for rule in rules:
                 if passage.kind in rule.kinds and (found := rule.find.search(" ".join(sentence.split()))):

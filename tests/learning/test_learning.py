@@ -255,7 +255,7 @@ def test_only_and_until_narrow_an_allow_line_and_stand_in_no_other():
     for section in ("deny", "ask"):
         with pytest.raises(PolicyInvalid, match=rf"{section}\[0\]: a.b has only or until"):
             Policy.admit({section: [{"tool": "a.b", "until": "2027-02-28"}]})
-    with pytest.raises(PolicyInvalid, match="is no day; write it as 2027-02-28"):
+    with pytest.raises(PolicyInvalid, match="is not a day; write it as 2027-02-28"):
         Policy.admit({"allow": [{"tool": "a.b", "until": "next year"}]})
 
 

@@ -65,7 +65,7 @@ async def test_what_is_wrong_with_a_schedule_is_told_by_its_field_and_leaves_not
         ("--cron", "0 0 7 * * *", *usd): "cron: needs five fields",
         ("--cron", "CRON_TZ=UTC 0 7 * * *", *usd): "cron: holds more than fields",
         ("--cron", "0 7 * * *", "--time-zone", "Europe/Nowhere", *usd): "time_zone: no time zone of that name",
-        ("--every", "soon", *usd): "--every: 'soon' is no duration",
+        ("--every", "soon", *usd): "--every: 'soon' is not a duration",
         ("--every", "1h", "--catch-up", "1s", *usd): "times.catch_up:",
         usd: "times: say when: either cron or every",
         ("--cron", "0 7 * * *"): "--usd-per-day: required",

@@ -330,9 +330,9 @@ async def test_an_answer_that_cannot_be_read_leaves_a_write_unknown_and_is_told_
         definitions = (await toolbox.catalog("anyone")).definitions
         written = {"deadline_s": 10, "effect_id": "e", "before_send": intent}
         assert (await toolbox.call(definitions["raw.text"], {}, **written)).data == json.dumps(value)
-        with pytest.raises(OutcomeUnknown, match="the answer cannot be used"):
+        with pytest.raises(OutcomeUnknown, match="not the result of a call"):
             await toolbox.call(definitions["raw.asks"], {}, **written)
-        assert "cannot be used" in (await toolbox.call(definitions["raw.asks"], {}, deadline_s=10)).error
+        assert "not the result of a call" in (await toolbox.call(definitions["raw.asks"], {}, deadline_s=10)).error
         assert (await toolbox.call(definitions["raw.fine"], {}, **written)).data == "fine"
 
 

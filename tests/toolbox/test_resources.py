@@ -120,7 +120,7 @@ READ = {
     "no text and no bytes": ({"contents": [{"uri": "a://x"}]}, [{"type": "resource", "uri": "a://x", "mime": None}]),
     "bytes that are no base64": (
         {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "no!"}]},
-        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is no base64"}],
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is not base64"}],
     ),
     "half a character": ({"contents": [{"text": "\\ud800"}]}, "\\ud800"),
 }

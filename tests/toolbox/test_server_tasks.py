@@ -106,8 +106,8 @@ async def test_a_server_is_asked_neither_too_often_nor_too_seldom(slow, wanted, 
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ({"status": "completed", "result": {"resultType": "task", "taskId": "y"}}, "'task', which is no answer"),
-        ({"status": "completed", "result": {"resultType": "input_required"}}, "which is no answer"),
+        ({"status": "completed", "result": {"resultType": "task", "taskId": "y"}}, "'task', which is not an answer"),
+        ({"status": "completed", "result": {"resultType": "input_required"}}, "which is not an answer"),
         ({"status": "completed", "result": "done"}, "without a result"),
         ({"status": "completed"}, "without a result"),
         ({"status": "exploded" * 1000}, "a state that is not known here"),

@@ -96,7 +96,7 @@ async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_ar
     handle = await running.start(scripts.task(mail("a@session.example"), **session))
     async with opened(browser, served, handle) as page:
         await page.get_by_label("Approve such calls from now on").select_option(label="in this session")
-        await page.get_by_label("With").select_option(label="the very same arguments")
+        await page.get_by_label("With").select_option(label="exactly the same arguments")
         await press(page, "Approve")
         await told(page, "remembered for this session: mail.send_email")
     assert verdicts(await ended(handle)) == [(ANA, "approve", True)]

@@ -1,4 +1,4 @@
-"""What programs send is refused by the name of its field, whatever stands in it; the page itself never fails."""
+"""What programs send is refused by the name of its field, whatever is in it; the page itself never fails."""
 
 import json
 

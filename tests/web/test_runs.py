@@ -535,7 +535,7 @@ async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_i
         afterwards = await post(ana, f"{here}/undo")
 
     assert (asked.status_code, "End this run?" in asked.text) == (200, True)
-    assert ("What it did is kept" in asked.text, "is then undone" in asked.text) == (True, False)
+    assert ("Its effects are kept" in asked.text, "are then undone" in asked.text) == (True, False)
     assert (wire["preview"]["count"], wire["preview"]["kept"], kept) == (1, True, ["a@example.com"])
     assert "1 effect, the last one first" in afterwards.text
     assert (refused.status_code, "not an approver" in refused.text, still_open) == (409, True, True)

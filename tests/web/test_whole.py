@@ -46,7 +46,7 @@ async def test_a_long_letter_stands_whole_in_the_page_without_scripts_and_is_app
         await told(page, f"decided: approved by {ANA}")
         result = await ended(handle)
         await page.reload()
-        await page.get_by_role("link", name=f"a text of {len(body):,} bytes").click()
+        await page.get_by_role("link", name=f"text of {len(body):,} bytes").click()
         assert "the last words" in await page.locator("main").inner_text()
     assert verdicts(result) == [(ANA, "approve", True)]
     assert running.mailbox.rows("SELECT body FROM sent WHERE recipient = 'a@letter.example'") == [(body,)]

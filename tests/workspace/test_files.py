@@ -119,7 +119,7 @@ async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_nam
     assert [(match["path"], match["line"]) for match in found["matches"]] == [("a.py", 2), ("b.txt", 1)]
     found = await desk.ask("search", pattern="A.B", literal=True, ignore_case=True, glob="*.py")
     assert found["matches"] == [{"path": "a.py", "line": 2, "text": "y = a.b"}]
-    assert "no regular expression" in await desk.ask("search", pattern="(")
+    assert "not a regular expression" in await desk.ask("search", pattern="(")
 
 
 @promise("workspaces:search-ends")

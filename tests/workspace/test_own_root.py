@@ -99,7 +99,7 @@ async def test_a_root_that_is_none_is_refused_with_the_fix(area, root, tmp_path)
 
     empty = tmp_path / "empty"
     (empty / "bin").mkdir(parents=True)
-    assert "is no absolute path" in refusal(Path("here"))
+    assert "is not an absolute path" in refusal(Path("here"))
     assert "is not a folder; unpack an image there" in refusal(tmp_path / "none")
     assert "is the root of this machine" in refusal(Path("/"))
     assert "is not apart from" in refusal(root, (area,))

@@ -66,7 +66,7 @@ def _part(value: Any) -> Any:
 
 
 _PART = "engine_part"
-_NO_PART = "a value in it is no number and no string, or is empty"
+_NO_PART = "a value in it is neither a number nor a string, or is empty"
 _MOST_COMPILED = 1024
 
 

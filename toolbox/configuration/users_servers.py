@@ -28,7 +28,7 @@ class UsersServers(Strict):
         for host in hosts:
             name, port = _parts(host)
             if _HOST.fullmatch(host) is None or not 0 < port < 65_536:
-                raise ValueError(f"{host[:80]!a} is no host; write mcp.example.com, *.example.com, or * for all")
+                raise ValueError(f"{host[:80]!a} is not a host; write mcp.example.com, *.example.com, or * for all")
             if is_loopback(name) and host.strip("[]") == name:
                 raise ValueError(f"{host!a} needs a port, such as {host}:9000: not all of this machine is meant")
             if _is_near(name) and not is_loopback(name):

@@ -362,7 +362,7 @@ class _CappedBody(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         stream = self._response.stream
         if not isinstance(stream, httpx2.AsyncByteStream):
-            raise httpx2.StreamError("the answer is no stream")
+            raise httpx2.StreamError("the answer is not a stream")
         chunks = aiter(stream)
         try:
             while True:

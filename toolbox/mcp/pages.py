@@ -79,7 +79,7 @@ def _tool(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:
     name = said.get("name")
     if not isinstance(name, str) or not name:
         shown = "missing" if "name" not in said else one_line(json.dumps(name, ensure_ascii=False), _SAID)
-        return f": entry {place} of its list is left out because its name is {shown}, not a text"
+        return f": entry {place} of its list is left out because its name is {shown}, not a string"
     schema = input_schema(next((said[key] for key in _SCHEMAS if said.get(key) is not None), None))
     if isinstance(schema, str):
         return f".{one_line(name, 60)}: left out because it {schema}"

@@ -116,7 +116,7 @@ _VALUES = {
     "type": "object",
     "maxProperties": 50,
     "additionalProperties": {"type": ["string", "number", "boolean", "array"]},
-    "description": "What the variables of a template stand for, by name.",
+    "description": "The values of the template's variables, by name.",
 }
 
 
@@ -137,7 +137,7 @@ class ResourceRequest(ToolCallRequest):
             return as_result(await self._listed(str(self._call.arguments.get("contains") or "")))
         uri = _address(self._call.arguments)
         if uri is None:
-            return as_result({"refused": "uri: is no template that can be filled with these values; write the address"})
+            return as_result({"refused": "uri: is not a template for these values; write the address"})
         result = await self._connection.client.session.read_resource(uri, **replying(reply))
         return as_result((result.meta or {}).get(WHOLE)) if isinstance(result, ReadResourceResult) else result
 

@@ -121,7 +121,7 @@ def _completed(result: Any) -> Answer:
     if not isinstance(result, dict):
         raise TaskGone("the server's task has ended without a result")
     if result.get("resultType") in _ENDS_ANEW:
-        raise TaskGone(f"the server's task has ended in {result['resultType']!r}, which is no answer to a call")
+        raise TaskGone(f"the server's task has ended in {result['resultType']!r}, which is not an answer to a call")
     try:
         return answer_of(result)
     except Exception as error:  # a hostile value can make any reading fail

@@ -239,7 +239,7 @@ def _file(encoded: Any, files: dict[str, bytes]) -> dict[str, Any]:
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        return {"bytes": 0, "fault": "it is no base64"}
+        return {"bytes": 0, "fault": "it is not base64"}
     name = hashlib.sha256(data).hexdigest()
     files[name] = data
     return {"bytes": len(data), "sha256": name}

@@ -38,7 +38,7 @@ async def without_secrets(
             raise
         return typed | dict.fromkeys(wanted, NOT_KEPT)
     if hidden.refused:
-        raise DecisionInvalid(f"{hidden.refused}: a secret stands in it, and a name is shown as it is; take it out")
+        raise DecisionInvalid(f"{hidden.refused}: a secret is in it, and a name is shown as it is; take it out")
     return typed | hidden.typed
 
 

@@ -462,7 +462,7 @@ def _line(call: ToolCall, verdict: Literal["allow", "deny"], *, exactly: bool = 
 def _alike_line(line: AcceptedLine, call: ToolCall, like: Like, *, alone: bool) -> AcceptedLine:
     """Return a line about the calls that a person was shown to be like one, which must be among them."""
     if not alone:
-        raise DecisionRefused("remember_arguments: alike is said of one call, and several are asked about")
+        raise DecisionRefused("remember_arguments: alike is about one call, and several are asked about")
     found = line.model_copy(update={"when": like.when, "only": like.only})
     if why := found.misfit(call.tool, call.arguments, call.sources):
         name = one_line(call.tool.name, 200)

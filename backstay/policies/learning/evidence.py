@@ -29,7 +29,7 @@ _REASONS = (
     "nobody proved who started the run",
     "who started the run decided",
     "a rule asked, not the default",
-    "the tool only reads and reaches out, so only the very same arguments can be remembered",
+    "the tool only reads and reaches out, so only exactly the same arguments can be remembered",
     "the tool is described otherwise now",
     "people had changed the arguments",
     "arguments came from what others wrote",

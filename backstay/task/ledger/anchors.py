@@ -55,7 +55,7 @@ def read_anchors(text: str, where: str) -> Anchors:
             case {"ledger_head": str(head)} | {"BackstayLedgerHead": str(head)}:
                 heads.append(_head(head, str(said.get("workflow_id", "")), where))
             case _:
-                raise SettingsInvalid(f"{where}: this is no anchor; give {_EXAMPLE}")
+                raise SettingsInvalid(f"{where}: this is not an anchor; give {_EXAMPLE}")
     return Anchors(tuple(heads), tuple(roots), store)
 
 
@@ -95,7 +95,7 @@ def _values(text: str, where: str) -> Iterable[Any]:
 def _head(name: str, workflow_id: str, where: str) -> KeptHead:
     n, _, end = name.partition(".")
     if not n.isdecimal() or not end:
-        raise SettingsInvalid(f"{where}: {name[:100]!r} is no head of a ledger; give {_EXAMPLE}")
+        raise SettingsInvalid(f"{where}: {name[:100]!r} is not the head of a ledger; give {_EXAMPLE}")
     return KeptHead(int(n), end, workflow_id)
 
 
@@ -104,4 +104,4 @@ def _root(said: Any, where: str) -> KeptRoot:
         case {"n": int(n), "day": str(day), "hash": str(end)}:
             return KeptRoot(n, day, end)
         case _:
-            raise SettingsInvalid(f"{where}: {str(said)[:100]!r} is no daily root; give {_EXAMPLE}")
+            raise SettingsInvalid(f"{where}: {str(said)[:100]!r} is not a daily root; give {_EXAMPLE}")

@@ -40,7 +40,7 @@ def verify_evidence(text: str, where: str, keys: PublicKeys | None = None, *, ke
     try:
         store, own, first_root, chains = _read(json.loads(text), where)
     except (ValueError, KeyError, TypeError):
-        raise SettingsInvalid(f"{where}: this is no evidence; give what `backstay audit export` writes") from None
+        raise SettingsInvalid(f"{where}: this is not evidence; give what `backstay audit export` writes") from None
     used = own if keys is None else keys
     first_day = first_day_of(first_root, used, store)
     expected = ChainAnchor(store=store, kept_from=kept_from, first_day=first_day)

@@ -151,7 +151,7 @@ async def _chosen(terminal: Terminal, request: ApprovalRequest) -> list[Requeste
         raise Detached
     chosen = set(numbers_in(typed, [call.index for call in calls], "step" if plan else "call"))
     if plan and len(chosen) > 1:
-        raise DecisionRefused("step: a plan is proposed anew with each change; name one step; nothing was changed")
+        raise DecisionRefused("step: a plan is proposed again with each change; name one step; nothing was changed")
     return [call for call in calls if call.index in chosen]
 
 

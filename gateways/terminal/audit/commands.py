@@ -194,7 +194,7 @@ def _day(text: str, flag: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise SettingsInvalid(f"{flag}: {text[:40]!r} is no day; write one such as 2026-03-04") from None
+        raise SettingsInvalid(f"{flag}: {text[:40]!r} is not a day; write one such as 2026-03-04") from None
 
 
 def _days(first: str | None, last: str | None) -> tuple[str, str]:

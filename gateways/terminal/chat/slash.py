@@ -17,7 +17,7 @@ from gateways.terminal.chat.turns import Turns
 from gateways.terminal.plans import commands as plans
 from gateways.terminal.render import budget_rows
 
-_NOTHING_YET = "nothing was said yet, so there is nothing to show"
+_NOTHING_YET = "there are no turns yet, so there is nothing to show"
 
 
 class Talking(Protocol):
@@ -109,13 +109,13 @@ def _limits(given: str) -> dict[str, Any]:
         name, sign, value = part.partition("=")
         name = name.replace("-", "_")
         if name in limits:
-            raise TaskInvalid(f"/budget: {one_line(name, 80)} stands there twice; say once what it is to be")
+            raise TaskInvalid(f"/budget: {one_line(name, 80)} is there twice; say once what it is to be")
         try:
             limits[name] = read_json(value)
         except ValueError:
             sign = ""
         if not sign or not name:
-            raise TaskInvalid(f"/budget: {one_line(part, 80)!r} is no limit; give one such as max_steps=5")
+            raise TaskInvalid(f"/budget: {one_line(part, 80)!r} is not a limit; give one such as max_steps=5")
     return limits
 
 

@@ -190,7 +190,7 @@ class Talk:
         """Ask what the run is to be told, and tell it."""
         line = await self.terminal.ask(_TELL.strip())
         if not line:
-            self.terminal.say("nothing was said to it", "dim")
+            self.terminal.say("it has no turns", "dim")
         elif line.startswith("/"):
             await obey(self, line)
         else:

@@ -61,7 +61,7 @@ def head_for(head: bytes, hosts: Collection[str]) -> bytes | str:
     fields = [line.partition(b":") for line in lines]
     method, _, rest = first.partition(b" ")
     if any(sign in line for line in (first, *lines) for sign in (b"\r", b"\n", b"\0")) or not rest.startswith(b"/"):
-        return "this is no plain request for a page"
+        return "this is not a plain request for a page"
     if not all(colon and name and name == name.strip() for name, colon, _ in fields):
         return "a header of the request is malformed"
     named = [(name.lower(), value.strip().decode("latin-1").lower()) for name, _, value in fields]

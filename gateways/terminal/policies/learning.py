@@ -167,7 +167,7 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
 def _line(line: dict[str, Any]) -> Iterator[str]:
     by = ", ".join(line["approved_by"])
     yield _comment(f"  # line {line['line']}: approved in {line['runs']} runs by {by}")
-    changed = f", {line['changed']} of them after a change of a text" if line["changed"] else ""
+    changed = f", {line['changed']} of them after a change of text" if line["changed"] else ""
     yield f"  # would have allowed {line['would_have_allowed']} of {line['asked']} calls that people decided{changed}"
     for counter in line["counter_examples"]:
         yield _comment(f"  # not covered, rejected by {counter['by']}: {counter['arguments']}")

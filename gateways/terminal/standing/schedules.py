@@ -29,7 +29,7 @@ Overlap = Literal["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all
 
 async def add(
     name: Name,
-    text: Annotated[str, Parameter(help="What to do, in a sentence.")] = "",
+    text: Annotated[str, Parameter(help="The task, in a sentence.")] = "",
     *,
     cron: Annotated[str | None, Parameter(help="Minute, hour, day of the month, month, day of the week.")] = None,
     every: Annotated[str | None, Parameter(help="A duration, such as 15m or 6h, instead of cron.")] = None,
@@ -39,7 +39,7 @@ async def add(
     usd_per_day: UsdPerDay = None,
     runs_per_day: RunsPerDay = None,
     budget: Limits = None,
-    overlap: Annotated[Overlap, Parameter(help="What happens when the run before has not ended.")] = "skip",
+    overlap: Annotated[Overlap, Parameter(help="How it goes on when the run before has not ended.")] = "skip",
     catch_up: Annotated[str, Parameter(help="Make up for what was due while Temporal was down, if no older.")] = "1h",
     jitter: Annotated[str | None, Parameter(help="Put each start off by a random time of so much at most.")] = None,
     user: User | None = None,

@@ -137,7 +137,7 @@ def open_file(fd: int, name: str) -> int:
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise FileToolRefused(f"{shown(name)} is no plain file any more")
+        raise FileToolRefused(f"{shown(name)} is not a plain file any more")
     return opened
 
 

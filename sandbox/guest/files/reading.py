@@ -185,7 +185,7 @@ def _fits(pattern: str, *, literal: bool, ignore_case: bool) -> Callable[[str], 
         return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
     except (re.error, RecursionError, OverflowError) as error:
         raise FileToolRefused(
-            f"the pattern is no regular expression: {clip(str(error))}; search literally instead"
+            f"the pattern is not a regular expression: {clip(str(error))}; search literally instead"
         ) from None
 
 

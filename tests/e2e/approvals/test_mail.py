@@ -362,7 +362,7 @@ async def _ends(sends):
         ({"url": None}, "BACKSTAY_URL: not set"),
         ({"smtp_url": "http://127.0.0.1"}, "BACKSTAY_SMTP_URL: not a mail server"),
         ({"smtp_url": "smtp://127.0.0.1:x"}, "BACKSTAY_SMTP_URL: not a mail server"),
-        ({"mail_to": "ana"}, "'ana' is no plain mail address"),
+        ({"mail_to": "ana"}, "'ana' is not a plain mail address"),
     ],
 )
 def test_settings_of_mail_that_cannot_work_are_refused_by_name(given, said, tmp_path):

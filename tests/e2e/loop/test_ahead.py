@@ -250,7 +250,7 @@ async def test_a_run_goes_on_after_a_pause_that_is_refused(opened):
     await reached(opened, "refused")
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("pause", {"by": TOKEN})
-    assert "a secret stands in it" in str(refused.value.cause)
+    assert "a secret is in it" in str(refused.value.cause)
     assert (await ended(handle))["outcome"] == "completed"
 
 

@@ -114,7 +114,7 @@ async def test_a_model_that_takes_none_is_told_so(opened):
 
 
 WRONG = {
-    "no base64": ([{"data": "no!"}], "is no base64"),
+    "no base64": ([{"data": "no!"}], "is not base64"),
     "both places": ([{"data": "YQ==", "ref": "0" * 40}], "either `data`"),
     "neither place": ([{"name": "x"}], "either `data`"),
     "no such bytes": ([{"ref": "0" * 40}], "attachments.0: the worker's store has no such bytes"),

@@ -190,7 +190,7 @@ async def test_a_schema_that_cannot_be_used_is_refused_when_the_run_begins(offic
         "which is not in it; nothing is fetched": {"$ref": "http://169.254.169.254/latest"},
         "refers to '#/$defs/Item'": {"items": {"$ref": "#/$defs/Item"}},
         "refers to itself without an end": {"$ref": "#"},
-        "a secret (github_token) stands in it": {"const": KEY},
+        "a secret (github_token) is in it": {"const": KEY},
         "must be a JSON Schema, which is an object": ["object"],
     }
     for why, schema in refused.items():
@@ -224,7 +224,7 @@ async def test_a_secret_in_the_value_is_replaced_before_it_is_checked(office):
     short = {"type": "object", "properties": {"note": {"type": "string", "maxLength": len(KEY)}}}
     result, _, _ = await run(office, scripts.task(finish({"note": KEY}), output_schema=short))
     assert result["outcome"] == "failed"
-    assert "a secret stood there, leave it out" in result["error"]["message"]
+    assert "leave out the secret that was there" in result["error"]["message"]
     assert KEY not in json.dumps(result)
     twice = Reply(calls=[("finish", f'{{"output": {{"{KEY}": 1, "{KEY}": 2}}}}')])
     result, _, _ = await run(office, scripts.task(twice, output_schema=schema))

@@ -166,7 +166,7 @@ async def test_a_secret_in_a_persona_reaches_no_model_and_no_history(open_engine
         history = (await handle.fetch_history()).to_json()
 
     assert result["error"]["type"] == "SettingsInvalid"
-    assert "leaky: persona: a secret (openai_key) stands in it" in result["error"]["message"]
+    assert "leaky: persona: a secret (openai_key) is in it" in result["error"]["message"]
     assert key not in history
     assert not engine.model.requests
 

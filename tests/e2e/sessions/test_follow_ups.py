@@ -313,7 +313,7 @@ async def test_what_was_undone_after_the_end_is_told_to_the_next_run(office):
     assert undone.state == "compensated"
     _, _, last = await office.then(run, finished("noted"))
 
-    assert any("taken these effects back: desk.book (effect 1 of" in text for text in said(last))
+    assert any("undone these effects: desk.book (effect 1 of" in text for text in said(last))
 
 
 @promise("sessions:undo")

@@ -13,7 +13,7 @@ from tests.requirements import promise
 
 PACKAGE = "iniconfig"
 BEFORE = {"steps": 18, "bytes": 458_269}
-"""What the same task took when a text of 2 KB was shown by its first 160 characters."""
+"""What the same task took when text of 2 KB was shown by its first 160 characters."""
 
 EDIT = {
     "path": f"{PACKAGE}/exceptions.py",

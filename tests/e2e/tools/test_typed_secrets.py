@@ -197,4 +197,4 @@ async def test_a_name_with_a_secret_in_it_is_refused_without_saying_it(office, f
     with pytest.raises(WorkflowFailureError) as refused:
         await handle.result()
     assert (refused.value.cause.type, token(60) in refused.value.cause.message) == ("TaskInvalid", False)
-    assert "a secret (github_token) stands in it" in refused.value.cause.message
+    assert "a secret (github_token) is in it" in refused.value.cause.message

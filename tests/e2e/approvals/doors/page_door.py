@@ -114,7 +114,7 @@ class PageDoor:
 
 
 def _which(page: Page, end: End) -> dict[str, str]:
-    words = "any arguments" if end.any_arguments else "the very same arguments"
+    words = "any arguments" if end.any_arguments else "exactly the same arguments"
     return page.chosen("remember_arguments", words) if end.remember else {}
 
 
