@@ -86,9 +86,7 @@ class ToolCallRequest:
     async def _read(self, said: Any) -> Answer:
         """Return what the result says; an answer that cannot be read may still be that of a call that took effect."""
         if not isinstance(said, dict):
-            return self._unusable(
-                OutcomeUnknown("the answer is not the result of a call"), lasting=True
-            )
+            return self._unusable(OutcomeUnknown("the answer is not the result of a call"), lasting=True)
         if is_task(said):
             return self._begun(said)
         try:

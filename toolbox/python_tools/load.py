@@ -128,9 +128,7 @@ def source_files(modules: Iterable[str], folder: Path) -> list[Path]:
 def _module_of(point: EntryPoint) -> ModuleType:
     found = point.load()
     if not isinstance(found, ModuleType):
-        raise ToolboxInvalid(
-            f"the entry point in the group {_GROUP} is not a module; write {point.name} = 'a.module'"
-        )
+        raise ToolboxInvalid(f"the entry point in the group {_GROUP} is not a module; write {point.name} = 'a.module'")
     return found
 
 
