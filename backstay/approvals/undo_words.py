@@ -27,9 +27,9 @@ class UndoTold(NamedTuple):
 
 def undo_told(tool: Tool, policy: Policy | None = None, today: str = "") -> UndoTold:
     """Return whether effects of a tool can be undone as far as it declares that, and as a policy lets people do it."""
-    if tool.undo is None:
+    if (declared := tool.undo_declared) is None:
         return UndoTold(False, None)
-    how = one_line(tool.undo, 300)
+    how = one_line(declared, 300)
     if policy is None or tool.undo_tool is None:
         return UndoTold(True, how)
     # A person may always undo a run by the operator's rules alone; those of a task hold for what it does by itself.

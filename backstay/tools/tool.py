@@ -147,6 +147,11 @@ class Tool(Message):
         return self.name.partition(".")[0]
 
     @property
+    def undo_declared(self) -> str | None:
+        """Return how an effect is undone that is known to have taken place, in one line; None if it cannot be."""
+        return self.undo or self.undo_by_id or None
+
+    @property
     def undo_before_answer(self) -> str | None:
         """Return how an effect is undone of which nobody knows yet whether an answer will tell, in one line."""
         if not self.undo_by_id or self.undo_by_id == self.undo:

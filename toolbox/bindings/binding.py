@@ -107,4 +107,4 @@ def _safety(definition: Definition) -> str:
     tool = definition.tool
     if tool.safety.level == 0:
         return f"{tool.safety}."
-    return f"{tool.safety}, {f'undone by {tool.undo}' if tool.undo else 'cannot be undone'}."
+    return f"{tool.safety}, {f'undone by {tool.undo_declared}' if tool.undo_declared else 'cannot be undone'}."

@@ -111,7 +111,8 @@ def _provider(name: str, catalog: Catalog, tools: dict[str, ManifestTool], redac
 def _tool(
     definition: Definition, binding: FunctionBinding, catalog: Catalog, *, policy: Policy, redactor: Redactor
 ) -> ManifestTool:
-    tool, undo = definition.tool, catalog.undo_of(definition)
+    tool = definition.tool
+    undo = catalog.undo_of(definition) or catalog.undo_by_effect_id_of(definition)
     return ManifestTool(
         name=definition.name,
         provider=definition.provider,
@@ -192,7 +193,7 @@ def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], li
         if secret is not None and secret[2] == "known":
             problems.append(f"{definition.provider}: a tool is left out because its name holds a secret")
             continue
-        undo = definition.tool.undo
+        undo = definition.tool.undo_declared
         shown.append(
             replace(
                 definition,

@@ -483,5 +483,5 @@ def _summary(flight: CallInFlight) -> str:
         return f"{flight.purpose.replace('_', ' ')} {name}, effect {flight.effect}"
     argument = next((str(value) for value in call.arguments.values() if isinstance(value, str | int | float)), "")
     telling = f" -> {one_line(argument, 60)}" if argument else ""
-    undoable = ", undoable" if call.tool.undo else ", cannot be undone"
+    undoable = ", undoable" if call.tool.undo_declared else ", cannot be undone"
     return f"{name}{telling}{undoable if call.effectful else ''}"

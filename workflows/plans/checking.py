@@ -131,7 +131,7 @@ def needs_of(run: PlanRun, of_task: Plan | None) -> StepDependencies:
 def _require_fit(index: int, step: PlanStep, tool: Tool) -> None:
     """Raise TaskInvalid when a step asks for what its tool cannot give."""
     where, name = f"plan.steps.{index}", step.tool
-    if step.undoable and tool.undo is None:
+    if step.undoable and tool.undo_declared is None:
         raise TaskInvalid(f"{where}.transactional: {name} cannot be undone; declare its compensation")
     if step.retries and tool.effectful and not tool.idempotent:
         raise TaskInvalid(f"{where}.retries: {name} is a write that is not declared idempotent; leave it out")

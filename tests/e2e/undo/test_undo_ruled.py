@@ -63,7 +63,8 @@ async def bank(temporal, tmp_path_factory):
     }
     declared["write_kept"] = {"undo": {"tool": "purge", "arguments": {"id": "{{ result.id }}"}}}
     declared["write_asked"] = {"undo": {"tool": "refund", "arguments": {"id": "{{ result.id }}"}}}
-    answers |= {"write_kept": {"data": {"id": "p1"}}, "write_asked": {"data": {"id": "p1"}}}
+    declared["write_by_id"] = {"undo_by_effect_id": {"tool": "cancel", **by_id}}
+    answers |= {name: {"data": {"id": "p1"}} for name in ("write_kept", "write_asked", "write_by_id", "cancel")}
     answers["pay_known"] = {"data": LONG}
     server = ScriptedServer(folder / "bank.json", [writes(name) for name in answers], answers, declared)
     options = {"policy": POLICY, "toolbox": toolbox_of_servers(folder, bank=server)}
@@ -107,6 +108,20 @@ async def test_people_are_asked_about_the_tool_that_undoes_by_id(bank, happened)
     assert [effect["state"] for effect in result["undone"]] == ["compensated"]
     assert len(await bank.calls("erase")) == before + 1
     assert await bank.calls("recall") == []
+
+
+@promise("undo:by-id-known")
+async def test_an_effect_that_is_undone_by_its_id_alone_is_shown_and_undone_so_though_its_answer_is_known(bank):
+    handle = await bank.opened.start({"plan": {"steps": [{"tool": "bank.write_by_id", "arguments": {}}]}})
+    (asked,) = await pending(handle)
+    (call,) = asked["calls"]
+    assert (call["undoable"], call["undo_how"]) == (True, "cancel(key=effect.id)")
+    await handle.execute_update("decide", {"request_id": asked["id"], "verdict": "approve", "by": "ana"})
+    await ended(handle)
+    (undone,) = (await ended(await bank.opened.undo(handle.id)))["undone"]
+    assert undone["state"] == "compensated"
+    (sent,) = await bank.calls("cancel")
+    assert set(sent["arguments"]) == {"key"}
 
 
 @promise("undo:arguments-shown")
