@@ -12,7 +12,9 @@ _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
 
 
 def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
-    """Return the value; raises yaml.YAMLError, with line and column, also for a key that is there twice.
+    """Return the value; raises yaml.YAMLError, also for a key that is there twice and for what cannot be a value.
+
+    Such an error has line and column, but where the text is nested too deeply.
 
     `kind` says what is read as something else than text.
     """
@@ -21,13 +23,16 @@ def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _refuse_twice(node)
+        _check(node, loader)
         return loader.construct_document(node)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
     finally:
         loader.dispose()
 
 
-def _refuse_twice(root: yaml.Node) -> None:
+def _check(root: yaml.Node, loader: yaml.SafeLoader) -> None:
+    """Raise MarkedYAMLError for a key that is there twice, and for what looks like a date or number and is none."""
     waiting, seen = [root], {id(root)}
     while waiting:
         node = waiting.pop()
@@ -46,12 +51,22 @@ def _refuse_twice(root: yaml.Node) -> None:
                     keys.add((key.tag, key.value))
             case yaml.SequenceNode():
                 below = node.value
+            case yaml.ScalarNode() if node.tag != _MERGE:
+                _check_scalar(node, loader)
             case _:
                 pass
         # A node that an alias names again is the same node.
         fresh = [item for item in below if id(item) not in seen]
         seen |= {id(item) for item in fresh}
         waiting += fresh
+
+
+def _check_scalar(node: yaml.ScalarNode, loader: yaml.SafeLoader) -> None:
+    try:
+        loader.construct_object(node)
+    except (ValueError, OverflowError) as error:
+        said = f"{node.value[:60]}: {error}; put it in quotes"
+        raise yaml.MarkedYAMLError(None, None, said, node.start_mark) from None
 
 
 def written(value: Any) -> str:

@@ -1,8 +1,8 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
-May import: backstay.approvals, backstay.authority, backstay.effects, backstay.errors, backstay.frozen,
-backstay.redaction, backstay.requests, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts,
-backstay.task, backstay.tools, backstay.variables.
+May import: backstay.approvals, backstay.authority, backstay.canonical, backstay.effects, backstay.errors,
+backstay.frozen, backstay.redaction, backstay.requests, backstay.rooms, backstay.settings, backstay.shown,
+backstay.stored_texts, backstay.task, backstay.tools, backstay.variables.
 """
 
 import importlib

@@ -145,19 +145,21 @@ class Backstay:
         done: int | None = None,
         comment: str = "",
         by: str = "",
+        key: bytes | None = None,
     ) -> Run:
         """Start to undo the effects of a run that has ended, or attach to the same undo that is already open.
 
         `done` names a parked effect that `by` has undone by hand: it is recorded as that, with the comment, and
-        nothing is called. Raises DecisionRefused where something else is open under the id of the undo.
+        nothing is called. `key` signs in place of the connection's. Raises DecisionRefused where something else is
+        open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {} if done is None else {"done": done}
         ask |= {"comment": comment} if comment else {}
         ask |= {"by": principal(by)} if by else {}
-        if self._key is not None and by:
-            ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
+        if (key := key or self._key) is not None and by:
+            ask = await self.run(workflow_id).sign(UNDO_RUN, ask, key=key)
         return await self._start(
             UNDO_RUN,
             ask,

@@ -19,6 +19,8 @@ from backstay.shown import one_line
 
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
+NOT_CONTINUED = "ExecutionStatus != 'ContinuedAsNew'"
+"""Each execution of a run that goes on as a new one is a row of its own; this leaves the newest."""
 UNDO = "undo-"
 """How the workflow id of a run begins that undoes another one after its end."""
 ANSWERED_WITHIN = timedelta(seconds=10)

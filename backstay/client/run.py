@@ -19,8 +19,9 @@ from backstay import errors
 from backstay.approvals import proof
 from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
+from backstay.canonical import digest_of
 from backstay.client.decisions import Decisions
-from backstay.client.executions import ANSWERED_WITHIN
+from backstay.client.executions import ANSWERED_WITHIN, described
 from backstay.client.failures import (
     TRANSIENT_STATUSES,
     error_from_failure,
@@ -186,7 +187,7 @@ class Run(Decisions):
         """
         with translated_errors(self.id):
             try:
-                described = await self._handle.describe(rpc_timeout=ANSWERED_WITHIN)
+                described = await (await self._newest()).describe(rpc_timeout=ANSWERED_WITHIN)
             except ValueError:
                 return True  # a status this client does not know, such as Temporal's own pause, does not end a run
         first = described.raw_description.workflow_execution_info.first_run_id
@@ -323,7 +324,7 @@ class Run(Decisions):
     async def cancel(self) -> None:
         """Cancel the run; its effects are undone, unless the task says otherwise."""
         with translated_errors(self.id):
-            await self._handle.cancel(rpc_timeout=ANSWERED_WITHIN)
+            await (await self._newest()).cancel(rpc_timeout=ANSWERED_WITHIN)
 
     async def undo(
         self, to_step: int | None = None, *, by: str = "", key: bytes | None = None, taken: asyncio.Event | None = None
@@ -335,7 +336,7 @@ class Run(Decisions):
         parked. Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
-            undoing = await self.start_undo(to_step, by=by)
+            undoing = await self.start_undo(to_step, by=by, key=key)
             if taken is not None:
                 taken.set()
             return (await undoing.result()).undone
@@ -366,12 +367,12 @@ class Run(Decisions):
         # Everyone who can reach the run may read it; a signature for what a person was shown stays so.
         if key is not None and name != "read" and "proof" not in payload:
             payload = await self.sign(name, payload, key=key)
-        update_id = payload.get("event_id") or str(uuid.uuid4())
+        update_id = _update_id(name, payload)
 
         async def send() -> dict[str, Any]:
             try:
                 async with asking(self.client, self.id):
-                    update = await self._handle.start_update(
+                    update = await (await self._newest()).start_update(
                         name,
                         payload,
                         id=update_id,
@@ -417,12 +418,21 @@ class Run(Decisions):
         )
         return signed(key or self._key, binding, payload, life_s=life_s)
 
+    async def _newest(self) -> WorkflowHandle[Any, Any]:
+        """Return the handle of the newest execution of this run, which is what Temporal asks without a run id."""
+        if self._handle.run_id is None:
+            return self._handle
+        newest = await described(self.client, self.id)
+        named = await described(self.client, self.id, self._handle.run_id)
+        is_same_run = newest.first_run_id == named.first_run_id
+        return self.client.get_workflow_handle(self.id) if is_same_run else self._handle
+
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:
 
             async def send() -> Any:
                 async with asking(self.client, self.id):
-                    return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
+                    return await (await self._newest()).query(name, *given, rpc_timeout=ANSWERED_WITHIN)
 
             return await repeated_while_continuing(send)
 
@@ -462,3 +472,13 @@ class Run(Decisions):
             if time.monotonic() - failing_since > OUTAGE_S:
                 raise failure
             await asyncio.sleep(POLL_S)
+
+
+def _update_id(name: str, payload: dict[str, Any]) -> str:
+    """Return the id of an update: the same one for the very same of one event.
+
+    Temporal answers an id that it knows with the first outcome, whatever was sent with it, and by whom.
+    """
+    if not payload.get("event_id"):
+        return str(uuid.uuid4())
+    return digest_of([name, {field: value for field, value in payload.items() if field != "proof"}])

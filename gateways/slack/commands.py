@@ -130,8 +130,10 @@ class Commands:
         elif (exact := await self._store.runs.get(name)) is not None:
             rows = [exact]
         else:
-            newest = await self._store.runs.newest(_LOOKED_AT)
-            rows = [row for row in newest if row.workflow_id.startswith(name)]
+            found = await self._store.runs.page(words=name, limit=_LOOKED_AT)
+            if len(found) == _LOOKED_AT:
+                raise TaskInvalid(f"{one_line(name, 100)} is found in too many runs; give more of the id")
+            rows = [row for row in found if row.workflow_id.startswith(name)]
         ids = sorted({row.workflow_id for row in rows})
         if not rows:
             raise RunNotFound(f"there is no run {one_line(name, 100)}; {COMMAND} list shows yours")

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError
 
-from backstay.client.executions import RUNS
+from backstay.client.executions import NOT_CONTINUED, RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
@@ -115,7 +115,7 @@ async def _visible(client: Client, limit: int) -> list[dict[str, Any]]:
             execution
             for which in ("=", "!=")
             async for execution in client.list_workflows(
-                f"({RUNS}) AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
+                f"({RUNS}) AND {NOT_CONTINUED} AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
             )
         ]
     except RPCError as error:

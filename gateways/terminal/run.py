@@ -208,7 +208,11 @@ def _read(path: Path, field: str) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise TaskInvalid(f"--{field}: {path} cannot be read: {error}") from None
     except yaml.YAMLError as error:
-        raise TaskInvalid(f"--{field}: {path} is not valid YAML or JSON: {error}") from None
+        raise TaskInvalid(f"--{field}: {path} is not valid YAML or JSON: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
         raise TaskInvalid(f"--{field}: {path} is not a mapping of fields; see the examples folder")
-    return json.loads(json.dumps(data, default=str))
+    try:
+        return json.loads(json.dumps(data, default=str))
+    except (TypeError, ValueError) as error:
+        # A key that is a date or a list, or a part that holds itself.
+        raise TaskInvalid(f"--{field}: {path} cannot be written as JSON: {error}; put keys in quotes") from None

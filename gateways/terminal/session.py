@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
-from backstay.client.executions import RUNS
+from backstay.client.executions import NOT_CONTINUED, RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _TASKS = "WorkflowType = 'RunTask'"
 _PREFIX = re.compile(r"[\w.@:/+-]+")
 _MOST_FOUND = 20
+_MOST_BEGINNING = 200
 _MOST_LOOKED_AT = 1000
 
 
@@ -77,12 +78,14 @@ async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "
         return exact
     if not _PREFIX.fullmatch(name):
         return exact
-    query = f"({RUNS}) AND WorkflowId STARTS_WITH '{name}'"
-    listed = [execution async for execution in _listed(backstay, query, _MOST_FOUND)]
+    query = f"({RUNS}) AND {NOT_CONTINUED} AND WorkflowId STARTS_WITH '{name}'"
+    listed = [execution async for execution in _listed(backstay, query, _MOST_BEGINNING)]
     # The names of sub-runs begin with that of the run that delegated to them.
     found = list(dict.fromkeys(execution.id for execution in _started(listed)))
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
+    if len(listed) >= _MOST_BEGINNING:
+        raise TaskInvalid(f"workflow: {len(listed)} runs or more begin with {name}; give more of the id")
     return backstay.run(found[0]) if found else exact
 
 

@@ -43,8 +43,9 @@ async def list_page(
     """Return the runs of a page, the newest first; raises StoreUnavailable."""
     open_now, fault = await _open_now(backstay)
     rows, last = await _seen_rows(store, may_see, state, words, before, limit=limit)
-    known = {(run.workflow_id, run.first_run_id): run for run in open_now}
-    runs = [_of_row(row, known, fault=bool(fault), older=await _is_older(store, row)) for row in rows]
+    known = {run.workflow_id: run for run in open_now}
+    is_complete = not fault and len(known) < _MOST_OPEN
+    runs = [await _listed(store, row, known.get(row.workflow_id), is_complete=is_complete) for row in rows]
     if before is None and state in ("all", "open") and not words:
         runs = await _not_begun(store, may_see, open_now, {run["workflow_id"] for run in runs}) + runs
     return RunPage(runs, last, fault)
@@ -94,8 +95,18 @@ async def _is_older(store: Store, row: RunRow) -> bool:
     return newest is not None and newest.run != row.run
 
 
-def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool, older: bool) -> ListedRun:
-    now = known.get((row.workflow_id, row.workflow_run_id))
+async def _listed(store: Store, row: RunRow, now: Execution | None, *, is_complete: bool) -> ListedRun:
+    """Return a run as it is listed; `now`: what is open at Temporal under its name."""
+    older = await _is_older(store, row)
+    if now is not None and now.first_run_id != row.workflow_run_id:
+        # The store knows each execution of a run that has continued as new, but for the newest at its very beginning.
+        begun = await store.runs.get(row.workflow_id, now.first_run_id)
+        is_same = not older if begun is None else begun.run == row.run
+        now = now if is_same else None
+    return _of_row(row, now, is_complete=is_complete, older=older)
+
+
+def _of_row(row: RunRow, now: Execution | None, *, is_complete: bool, older: bool) -> ListedRun:
     state, waiting = row.state, 0
     if row.pruned_at is not None:
         state = "pruned"
@@ -104,7 +115,7 @@ def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool
     elif now is not None:
         # Without search attributes Temporal only says that it is open.
         state, waiting = now.state or "open", now.waiting
-    elif row.state == "open" and not fault and len(known) < _MOST_OPEN:
+    elif row.state == "open" and is_complete:
         state = "stopped"
     usage = (row.result or {}).get("usage", {})
     cost = usage.get("llm_cost_usd")

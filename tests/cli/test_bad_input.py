@@ -25,6 +25,10 @@ NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
         (["run", "--plan", "missing.yaml"], ["--plan", "missing.yaml"]),
         (["run", "--plan", "plan.yaml"], ["plan.steps.0.tool", "missing"]),
         (["run", "x", "--policy", "plan.txt"], ["--policy", "plan.txt", "not a mapping"]),
+        (["run", "--plan", "date.yaml"], ["--plan", "2026-02-30", "day is out of range", "quotes", "line 1"]),
+        (["run", "--plan", "key.yaml"], ["--plan", "key.yaml", "quotes"]),
+        (["run", "--plan", "itself.yaml"], ["--plan", "itself.yaml"]),
+        (["run", "x", "--policy", "deep.yaml"], ["--policy", "nested too deeply"]),
         (["run", "x", "--output-schema", "missing.yaml"], ["--output-schema", "missing.yaml"]),
         (["run", "x", "--output-schema", "plan.txt"], ["--output-schema", "plan.txt", "not a mapping"]),
         (["top-up", "w"], ["limits", "--max-steps 5"]),
@@ -41,6 +45,10 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:9")
     (tmp_path / "plan.yaml").write_text("steps: [{arguments: {}}]", encoding="utf-8")
+    (tmp_path / "date.yaml").write_text("due: 2026-02-30", encoding="utf-8")
+    (tmp_path / "key.yaml").write_text("2026-02-03: x", encoding="utf-8")
+    (tmp_path / "itself.yaml").write_text("steps: &a [*a]", encoding="utf-8")
+    (tmp_path / "deep.yaml").write_text("[" * 3000 + "]" * 3000, encoding="utf-8")
     (tmp_path / "plan.txt").write_text("just words", encoding="utf-8")
 
     code = await asyncio.to_thread(run, arguments)

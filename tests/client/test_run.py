@@ -345,6 +345,36 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
     assert [to for to in sent if to.endswith("@again.example")] == ["keep@again.example"]
 
 
+@promise("clients:event-id")
+async def test_an_event_id_repeats_only_the_very_same_and_never_stands_for_something_else(backstay, scripts, made):
+    run = await backstay.start(scripts.task(mails("one@event.example"), mails("two@event.example")))
+    (first,) = await asked(run)
+    yes = Approval(request_id=first.id, verdict="approve", by="ana@example.com", event_id="e")
+    answer = await run.decide(yes)
+    async with asyncio.timeout(150):
+        while not (more := await run.pending()) or more[0].id == first.id:
+            await asyncio.sleep(0.05)
+    assert await run.decide(yes) == answer
+    with pytest.raises(DecisionRefused, match="used for another decision"):
+        await run.decide(Approval(request_id=more[0].id, verdict="reject", by="ana@example.com", event_id="e"))
+    await run.message("Be quick.", by="ana@example.com", event_id="said")
+    raised = await run.top_up(max_steps=3, by="ana@example.com", event_id="said")
+    assert raised["max_steps"] == (await run.budget())["budget"]["max_steps"]
+    await run.approve(more[0], by="ana@example.com")
+    await run.result()
+    assert {"one@event.example", "two@event.example"} <= set(made.mailbox.sent())
+
+
+@promise("clients:undo")
+async def test_an_undo_is_signed_by_a_key_that_is_given_with_it_before_the_end_and_after_it(temporal, scripts, made):
+    unsigned = Backstay(temporal, task_queue=made.settings.task_queue)
+    run = await unsigned.start(scripts.task(mails("key@free.example")))
+    await run.result()
+    with pytest.raises(NotVerified):
+        await run.undo(by="ana@example.com")
+    assert [effect.state for effect in await run.undo(by="ana@example.com", key=KEY.encode())] == ["compensated"]
+
+
 @promise("clients:undo")
 async def test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still_tells_how_it_ended(
     backstay, scripts, made
