@@ -119,6 +119,26 @@ def _server_address(address: str) -> str:
     return address.rstrip("/")
 
 
+def plain_address(address: str) -> str:
+    """Return the address of a model endpoint, which people are shown; raises ValueError where it is more than that."""
+    parts = urlsplit(_web_address(address))
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("holds more than an address; leave out names, passwords and queries, and give a key")
+    return address
+
+
+def key_of(text: str) -> str:
+    """Return a key as it is sent in a header; raises ValueError, without quoting it, where no header can hold it."""
+    key = text.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("holds a character that no header can carry; copy the key again, whole")
+    return key
+
+
+def _header_key(secret: SecretStr | None) -> SecretStr | None:
+    return None if secret is None else SecretStr(key_of(secret.get_secret_value()))
+
+
 def _open_address(address: str) -> str:
     """Return the address for links, without a slash at its end; everybody who may decide sees it."""
     if "@" in urlsplit(_web_address(address)).netloc:
@@ -239,8 +259,10 @@ class Settings(BaseSettings):
     """How long the rows of the ledger are kept after the last one, once their run was pruned."""
     may_act_for: Annotated[tuple[Principal, ...], NoDecode, BeforeValidator(_listed)] = ()
     """The services whose runs use the memory of the user that they name; a comma list."""
-    openai_api_key: Secret = Field(default=None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: Annotated[Text, AfterValidator(lambda url: url and _web_address(url))] = Field(
+    openai_api_key: Annotated[Secret, AfterValidator(_header_key)] = Field(
+        default=None, validation_alias="OPENAI_API_KEY"
+    )
+    openai_base_url: Annotated[Text, AfterValidator(lambda url: url and plain_address(url))] = Field(
         default=None, validation_alias="OPENAI_BASE_URL"
     )
     prices: Annotated[dict[str, Price], NoDecode, BeforeValidator(_parsed)] = Field(default_factory=dict)
@@ -408,7 +430,7 @@ class Settings(BaseSettings):
         urls = [
             url.get_secret_value() for url in (self.database_url, self.smtp_url, *self.notify_urls) if url is not None
         ]
-        held += [_password(address) for address in (*urls, self.openai_base_url or "")]
+        held += [_password(address) for address in urls]
         # Collectors of traces are often told a token so.
         headers = ",".join(self._environment.get(name, "") for name in _HEADERS)
         held += [part for pair in headers.split(",") for part in unquote(pair.partition("=")[2]).split()]
@@ -466,8 +488,11 @@ def _explain(fault: Any) -> str:
     inner = ".".join(str(part) for part in fault["loc"][1:])
     said = fault["msg"].removeprefix("Value error, ")
     is_secret = field is None or "Secret" in str(Settings.model_fields[field].annotation)
+    given = fault.get("input")
+    # An address may hold a password, or a key in its query.
+    is_secret = is_secret or (isinstance(given, str) and "://" in given and bool({"@", "?"} & {*given}))
     # A fault of the whole model could carry every value: only that of a plain field is repeated.
-    value = "" if is_secret else f" (value {quoted(fault.get('input'))})"
+    value = "" if is_secret else f" (value {quoted(given)})"
     return f"{variable}{'.' + inner if inner else ''}: {said}{value}"
 
 

@@ -170,8 +170,10 @@ async def models_of(target: Target) -> list[str]:
     client = await target.client.opened()
     answer = await client.get(models_at(target.api), cast_to=httpx2.Response)
     data = answer.json()
-    listed = data.get("data") or data.get("models") or []
-    return [str(model.get("id") or model["name"]).removeprefix("models/") for model in listed]
+    # Some gateways answer with the list alone.
+    listed = data if isinstance(data, list) else data.get("data") or data.get("models") or []
+    named = [model.get("id") or model.get("name") for model in listed if isinstance(model, dict)]
+    return [str(name).removeprefix("models/") for name in named if name]
 
 
 async def names_at(target: Target) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
@@ -16,7 +15,7 @@ from activities.endpoints.apis import Api, is_installed
 from activities.endpoints.dialect import PLAIN, Dialect
 from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid
-from backstay.settings import Price, Settings
+from backstay.settings import Price, Settings, key_of, plain_address
 from backstay.yaml_text import read_yaml
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -28,15 +27,6 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model thinks before it answers."""
 
 
-def _address(address: str) -> str:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("not a web address; write http://... or https://...")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("holds more than an address; leave out names, passwords and queries, and give a key")
-    return address
-
-
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +34,7 @@ class _Strict(BaseModel):
 class EndpointEntry(_Strict):
     """Say where models are asked, and with which key."""
 
-    base_url: Annotated[str, AfterValidator(_address)]
+    base_url: Annotated[str, AfterValidator(plain_address)]
     key: str | None = None
     """A reference such as `${OPENAI_API_KEY}`; None where the endpoint needs no key."""
     api: Api = "chat"
@@ -136,7 +126,10 @@ def read_models(settings: Settings) -> Models:
                 f"{where}: the environment variable {reference[1]} is not set; set it where the worker starts"
             )
         else:
-            keys[name] = key
+            try:
+                keys[name] = key_of(key)
+            except ValueError as error:
+                faults.append(f"{where}: the environment variable {reference[1]} {error}")
     if faults:
         raise SettingsInvalid("; ".join(faults))
     return Models(file, keys)

@@ -29,6 +29,7 @@ from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
+from backstay.shown import one_line
 
 if TYPE_CHECKING:
     import openai
@@ -200,10 +201,10 @@ async def complete(
     except TimeoutError as error:
         raise ModelUnavailable(f"the model endpoint has not answered within {within_s:g} s", unbilled=False) from error
     except openai.APIConnectionError as error:
-        raise _unreached(error.__cause__, error) from error
+        raise _unreached(error.__cause__ or error, client, listed=listed) from error
     except httpx2.HTTPError as error:
         # The body of a stream is read here, and not by the SDK.
-        raise _unreached(error, error) from error
+        raise _unreached(error, client, listed=listed) from error
     except openai.APIStatusError as error:
         raise _refusal(error, redactor, listed=listed) from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
@@ -211,8 +212,11 @@ async def complete(
 
 
 def _unread(kind: str, form: str, *, listed: bool) -> ModelUnavailable:
-    fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
-    return ModelUnavailable(f"the endpoint answered {kind}, not {form}; {fix}", unbilled=False)
+    return ModelUnavailable(f"the endpoint answered {kind}, not {form}; check {_place(listed=listed)}", unbilled=False)
+
+
+def _place(*, listed: bool) -> str:
+    return "its base_url in models.yaml" if listed else "OPENAI_BASE_URL"
 
 
 @lru_cache(maxsize=64)
@@ -231,11 +235,13 @@ async def _posted(client: "openai.AsyncOpenAI", request: HttpPost, say: Say | No
         await response.aclose()
 
 
-def _unreached(cause: BaseException | None, error: Exception) -> ModelUnavailable:
+def _unreached(cause: BaseException, client: "openai.AsyncOpenAI", *, listed: bool) -> ModelUnavailable:
     if isinstance(cause, BodyRefused):
         return ModelUnavailable(f"the model endpoint: {cause}", unbilled=False)
     unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
-    return ModelUnavailable(f"the model endpoint does not answer: {error}", unbilled=unsent)
+    said = _knowing(client.api_key).text(one_line(str(cause), 200)) or type(cause).__name__
+    text = f"the model endpoint does not answer: {client.base_url.host}: {said}; check {_place(listed=listed)}"
+    return ModelUnavailable(text, unbilled=unsent)
 
 
 _FIXES = {401: "check OPENAI_API_KEY", 403: "check the key's rights", 404: "check BACKSTAY_MODEL and OPENAI_BASE_URL"}

@@ -14,6 +14,7 @@ from activities.endpoints.client import ANSWER_BYTES, open_http
 from activities.model.completion import ContextTooLong, HttpPost, RequestRefused, complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
+from tests.ports import own_port
 from tests.requirements import promise
 
 REQUEST = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
@@ -323,6 +324,17 @@ async def test_a_dropped_or_silent_connection_may_have_been_billed():
         with pytest.raises(ModelUnavailable) as caught:
             await asked(reply, timeout=0.5)
         assert caught.value.facts["unbilled"] is False
+
+
+@promise("models:unreached")
+@pytest.mark.parametrize(("listed", "place"), [(False, "OPENAI_BASE_URL"), (True, "base_url in models.yaml")])
+async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause_and_the_setting(listed, place):
+    address = f"http://127.0.0.1:{own_port()}/v1"
+    async with openai.AsyncOpenAI(api_key="none", base_url=address, max_retries=0) as client:
+        with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1: .*connect.*; check ") as caught:
+            await complete(client, HttpPost(written(REQUEST)), listed=listed)
+    assert str(caught.value).endswith(place)
+    assert caught.value.facts["unbilled"] is True
 
 
 @promise("models:retry-after")

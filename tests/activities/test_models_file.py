@@ -134,6 +134,34 @@ def test_what_is_no_such_file_is_refused(folder, text):
     assert fault(folder, text).startswith("models.yaml: ")
 
 
+@promise("models:strict")
+def test_a_key_that_no_header_can_carry_is_refused_by_its_place_and_not_quoted(folder, monkeypatch):
+    monkeypatch.setenv("A_KEY", "sk-pasted…short")
+    said = fault(folder, GOOD)
+    assert "endpoints.openai.key: the environment variable A_KEY holds a character that no header can carry" in said
+    assert "pasted" not in said
+
+
+@promise("models:names")
+@pytest.mark.parametrize("listed", [[{"id": "a"}, {"id": "b"}, "x"], {"data": [{"id": "a"}, {"name": "models/b"}]}])
+async def test_the_models_of_an_endpoint_are_read_from_a_list_and_from_an_object(folder, listed):
+    body = json.dumps(listed).encode()
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    named = {"endpoints": {"e": {"base_url": address, "key": None}}, "models": {"m": {"endpoint": "e", "model": "m"}}}
+    (folder / "models.yaml").write_text(json.dumps(named), encoding="utf-8")
+    async with server, open_endpoints(settings()) as endpoints:
+        assert await models_of(endpoints.target("m", listed=True)) == ["a", "b"]
+
+
 @promise("models:keyless")
 async def test_an_endpoint_without_a_key_is_sent_no_authorization(folder):
     heads = []

@@ -101,6 +101,10 @@ def test_prices_are_read_by_model(monkeypatch):
         ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "request": Infinity}}', "m.request"),
         ("BACKSTAY_NOTIFY_URLS", "https://ok.example,ftp://secret-value", "http://"),
         ("OPENAI_BASE_URL", "localhost", "http://"),
+        ("OPENAI_BASE_URL", "http://ana:secret-value@127.0.0.1:9/v1", "leave out names, passwords and queries"),
+        ("OPENAI_BASE_URL", "https://x.example/v1?code=secret-value", "leave out names, passwords and queries"),
+        ("OPENAI_API_KEY", "sk-secret-value…", "holds a character that no header can carry"),
+        ("OPENAI_API_KEY", "sk-secret-\nvalue", "holds a character that no header can carry"),
     ],
 )
 def test_a_faulty_setting_is_refused_by_name_without_telling_secrets(monkeypatch, name, value, said):
