@@ -13,7 +13,7 @@ from activities.records import Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
 from backstay.effects.effect import DOUBTFUL, UNDONE_BY_HAND, EffectState
-from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
+from backstay.errors import ArgumentsInvalid, OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.policies.network import ARGUMENT, NETWORKED
 from backstay.provenance.echo import UNKNOWN
 from backstay.requests import CallTool
@@ -215,7 +215,10 @@ class Send:
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; the effects of an older one meanwhile are for a person to judge."""
-        shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
+        try:
+            shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
+        except ArgumentsInvalid as error:
+            return await self._asked_too_much(str(error), answer, question, undo)
         if not question.in_call:
             await self.record(EffectState.NOT_SENT, outcome="its server asks first")
             return ToolResult(success=False, error="its server asks first", question=shown)
@@ -224,6 +227,19 @@ class Send:
         await self.record(EffectState.UNKNOWN, outcome=outcome, result_ref=kept.ref, undo=undo)
         error = None if answer.success else shown.said
         return _applied(kept, undo).model_copy(update={"success": answer.success, "error": error, "question": shown})
+
+    async def _asked_too_much(
+        self, why: str, answer: Answer, question: InputRequired, undo: BoundUndo | None
+    ) -> ToolResult:
+        """Record that the server asks what nobody can be shown; what an older one did meanwhile is not known."""
+        if not question.in_call:
+            await self.record(EffectState.NOT_SENT, outcome=why)
+            return ToolResult(success=False, error=why, error_type="ToolError")
+        said = await self.stored(lambda: self.records.text(self.intent.run, question.said or ""))
+        outcome = message_line(f"{why}; it went on without an answer and said: {said}", 500)
+        kept = await self._kept(answer)
+        await self.record(EffectState.UNKNOWN, outcome=outcome, result_ref=kept.ref, undo=undo)
+        return _lost(outcome, 0)
 
     async def _kept(self, answer: Answer) -> StoredRecord:
         said = answer.data if answer.success else answer.error

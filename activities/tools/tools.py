@@ -37,6 +37,7 @@ from store.effects.types import Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.manifest.builder import masked
+from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.provider import NotSent
 
@@ -253,11 +254,19 @@ class Tools(ToolActivities):
                 return ToolResult(success=False, error=said, error_type="ToolError", timed_out=True)
             raise ToolUnavailable(f"{definition.name}: {error}") from error
         if answer.question is not None:
-            question = await self.elicitations.keep(run, definition.provider, answer.question)
-            return ToolResult(success=answer.success, error="its server asks", question=question)
+            return await self._asked_by_read(run, definition.provider, answer, answer.question)
         if answer.task is not None:
             return await self.tasks.of_read(run, definition, arguments, answer.task)
         return await self.answers.of_read(run, definition, arguments, answer, simulated=made_up(ask, copy))
+
+    async def _asked_by_read(self, run: str, provider: str, answer: Answer, question: InputRequired) -> ToolResult:
+        """Return what the server of a read asks, or that nobody can be shown it."""
+        try:
+            shown = await self.elicitations.keep(run, provider, question)
+        except ArgumentsInvalid as error:
+            # Nothing is wrong with the arguments of the call.
+            return ToolResult(success=False, error=str(error), error_type="ToolError")
+        return ToolResult(success=answer.success, error="its server asks", question=shown)
 
     async def _undo(self, ask: calls.CallTool) -> ToolResult:
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""

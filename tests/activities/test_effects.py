@@ -15,6 +15,7 @@ from tests.requirements import promise
 from toolbox.configuration.meaning import judge
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 
 
 def intent_of(lease_s):
@@ -75,6 +76,24 @@ async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workfl
 
         assert result.error_type == "OutcomeUnknown"
         assert 100 < result.settle_in_s <= 120
+
+
+@promise("approvals:too-long")
+async def test_a_write_whose_question_is_too_long_and_comes_first_was_not_made(opened):
+    form = {"type": "object", "properties": {"what": {"enum": ["x" * 20_000]}}}
+    question = InputRequired(requests=(ElicitationRequest(key="answer", message="What?", form=form),), state="waits")
+    async with opened() as (_, records, _):
+
+        async def call(before_send):
+            await before_send()
+            return Answer(success=False, question=question)
+
+        result = await ActivityEnvironment().run(sent, EffectIntents(records), intent_of(5), call)
+
+        row = await records.store.effects.get("w/r/1")
+    why = "the server asks for more than a person can be shown"
+    assert (result.success, result.error, result.error_type) == (False, why, "ToolError")
+    assert (row.state, row.outcome) == (EffectState.NOT_SENT, why)
 
 
 @promise("effects:repair")

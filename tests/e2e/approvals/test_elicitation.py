@@ -25,6 +25,7 @@ ODD = {
     },
     "required": ["p\u0430y"],
 }
+GIVES_UP = Reply(calls=[("finish", {"summary": "I cannot", "success": False})])
 SCRIPTS = Labelled(
     cellar=[Reply(calls=[("office__give_away", {"room": "cellar"})]), DONE],
     attic=[Reply(calls=[("office__give_away", {"room": "attic"})]), DONE],
@@ -33,6 +34,8 @@ SCRIPTS = Labelled(
     left=[Reply(calls=[("older__book", {})]), DONE],
     failed=[Reply(calls=[("older__strict", {})]), DONE],
     odd=[Reply(calls=[("asking__ask", {"mark": "odd", "message": "What?", "form": ODD})]), DONE],
+    crowded=[Reply(calls=[("older__crowd", {})]), GIVES_UP],
+    surveyed=[Reply(calls=[("older__survey", {})]), DONE],
     peeked=[Reply(calls=[("older__peek", {})]), DONE],
 )
 
@@ -46,7 +49,8 @@ async def office(temporal, tmp_path_factory):
     }
     toolbox = folder / "toolbox.json"
     servers["asking"] = {"command": "python", "args": [str(ASKING), str(folder / "asked")]}
-    trusted = {"older": {"trusted": True}, "asking": {"trusted": True}}
+    undone = {"crowd": {"undo": {"tool": "now", "arguments": {}}}}
+    trusted = {"older": {"trusted": True, "tools": undone}, "asking": {"trusted": True}}
     toolbox.write_text(json.dumps({"mcpServers": servers, "providers": trusted}), encoding="utf-8")
     async with engine(temporal, folder, SCRIPTS, policy=POLICY, toolbox=toolbox, request_deadline_seconds=20) as opened:
         yield opened, folder / "log"
@@ -161,6 +165,30 @@ async def test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_p
     await decide(handle, request, "reject")
     result = await ended(handle)
     assert [effect["state"] for effect in result["effects"]] == ["not_sent"]
+
+
+@promise("approvals:too-long-in-call")
+async def test_what_an_older_server_did_though_its_form_was_too_long_is_asked_about_and_can_be_undone(office):
+    opened, log = office
+    handle = await opened.start({"text": "<crowded>"})
+    (request,) = await pending(handle)
+    assert request["kind"] == "outcome"
+    assert "the server asks for more than a person can be shown" in request["question"]
+    assert "it went on without an answer and said: no day, no booking" in request["question"]
+    before = calls_of("now", log)
+    await decide(handle, request, "happened")
+    result = await ended(handle)
+    assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [(1, "compensated")]
+    assert (calls_of("crowd", log), calls_of("now", log)) == (1, before + 1)
+
+
+@promise("approvals:too-long")
+async def test_a_read_whose_question_is_too_long_fails_as_its_server_does(office):
+    opened, _ = office
+    await ended(await opened.start({"text": "<surveyed>"}))
+    told = told_in(opened, "<surveyed>")
+    assert "the server asks for more than a person can be shown" in told
+    assert "ArgumentsInvalid" not in told
 
 
 @promise("approvals:read")

@@ -1,7 +1,8 @@
 """An MCP server of an older revision; argv: the revision, and a file that gets one line per thing that happens.
 
 It lists one tool per page. Its tools ask over the open connection, tell how far they are, and hear of cancellation;
-`later` asks when the tools are listed next, and `now` answers without asking.
+`later` asks when the tools are listed next, and `now` answers without asking; what `crowd` and `survey`
+ask is long.
 """
 
 import json
@@ -14,7 +15,10 @@ FORM = {
     "properties": {"day": {"type": "string", "enum": ["monday", "friday"]}},
     "required": ["day"],
 }
-TOOLS = ["book", "peek", "strict", "climb", "later", "now"]
+CHOICES = [f"a repository with a name of some length, number {number}" for number in range(600)]
+CROWDED = {"type": "object", "properties": {"day": {"type": "string", "enum": CHOICES}}, "required": ["day"]}
+TOOLS = ["book", "peek", "strict", "climb", "later", "now", "crowd", "survey"]
+READS = {"peek", "climb", "survey"}
 asked = {}
 waiting = []
 
@@ -36,7 +40,7 @@ def text(answered, words, *, error=False):
 def listed(cursor):
     position = int(cursor or 0)
     name = TOOLS[position]
-    hints = {"readOnlyHint": name in {"peek", "climb"}}
+    hints = {"readOnlyHint": name in READS}
     tool = {"name": name, "inputSchema": {"type": "object", "properties": {}}, "annotations": hints}
     more = {"nextCursor": str(position + 1)} if position + 1 < len(TOOLS) else {}
     return {"tools": [tool], **more}
@@ -63,7 +67,7 @@ def ask(request):
     say(
         id=f"question-{len(asked) - 1}",
         method="elicitation/create",
-        params={"message": "Which day suits?", "requestedSchema": FORM},
+        params={"message": "Which day suits?", "requestedSchema": CROWDED if name in {"crowd", "survey"} else FORM},
     )
 
 
