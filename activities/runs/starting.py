@@ -34,7 +34,9 @@ class Starting(Activities):
         """Reserve for one run, and return its task; a repeat reserves nothing more."""
         kept = await self.store.standing.get(ask.kind, ask.name)
         if kept is None:
-            return calls.BegunStart(refused=f"this store knows no {ask.kind} of that name")
+            reason = f"this store knows no {ask.kind} of that name"
+            await self._give_back(ask, reason)
+            return calls.BegunStart(refused=reason)
         standing, run = kept.standing, run_id(ask.start)
         try:
             await self._demand_right(kept)
@@ -46,8 +48,9 @@ class Starting(Activities):
         except Transient:
             raise
         except BackstayError as error:
-            reason = self.resources.redactor.clipped_text(str(error))
-            return _refused(await self.store.starts.refuse(ask.start, standing, one_line(reason, 500)))
+            reason = one_line(self.resources.redactor.clipped_text(str(error)), 500)
+            await self._give_back(ask, reason)
+            return _refused(await self.store.starts.refuse(ask.start, standing, reason))
 
     @implements(calls.end_start)
     async def end_start(self, ask: calls.EndStart) -> int:
@@ -65,6 +68,14 @@ class Starting(Activities):
             micro = 0
         settled = await self.store.starts.settle(ask.start, told or "ended", micro)
         return 0 if settled is None else settled.micro
+
+    async def _give_back(self, ask: calls.BeginStart, reason: str) -> None:
+        """Settle what a worker reserved for a start that may begin no more, and that died before it could say so."""
+        start = await self.store.starts.get(ask.start, ask.kind, ask.name)
+        if start is None or start.state is not StartState.RESERVED:
+            return
+        if await self.store.runs.get(start.run) is None:
+            await self.store.starts.settle(start.id, reason, 0)
 
     async def _demand_right(self, kept: KeptTask) -> None:
         """Raise TaskInvalid unless the author may start runs by schedules; one who may no more is paused."""

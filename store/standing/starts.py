@@ -158,6 +158,12 @@ class Starts:
         return _known(connection, start)
 
     @reading
+    def get(self, connection: Connection, start: str, kind: Kind, name: str) -> Start | None:
+        """Return a start of this very schedule or trigger; None where there is none."""
+        known = _found(connection, start)
+        return known if known is not None and (known.kind, known.name) == (kind, name) else None
+
+    @reading
     def newest(self, connection: Connection, kind: Kind, name: str, limit: int = 5) -> Sequence[Start]:
         """Return the last starts, the newest first."""
         rows = connection.execute(_NEWEST, {"kind_": kind, "name_": name, "limit_": limit})

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from sqlalchemy import delete, update
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
@@ -10,8 +11,9 @@ from temporalio.service import RPCError
 
 from activities.runs.starting import Starting
 from backstay.errors import StoreUnavailable
+from store.database.schema import standing_tasks
 from store.standing.starts import Starts
-from tests.engine import update
+from tests import engine
 from tests.requirements import promise
 from tests.schedules.office import ANA, some
 
@@ -40,7 +42,7 @@ async def test_ten_at_once_over_two_workers_start_no_more_than_the_day_allows(of
         # Each of them waits for its approval as ever; a run that ends gives back what it did not need.
         for start in begun:
             handle = await office.asking(start.run)
-            await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "by": "bo", "stop": True})
+            await engine.update(handle, "decide", {"request_id": "r1", "verdict": "reject", "by": "bo", "stop": True})
         row = await office.until(name, lambda row: row.spent_usd == 0)
     assert (await office.send(name, FREE, "later")).status_code == 202
     await office.until(name, lambda row: row.last[0].event == "later" and row.last[0].told == "completed")
@@ -77,6 +79,37 @@ async def test_what_was_reserved_by_a_worker_that_died_is_reserved_once_and_star
     row = await office.listed(name)
     assert len(deaths) > 1
     assert (row.runs, round(row.spent_usd, 6)) == (1, 0.1)
+
+
+@promise("schedules:killed-and-stopped")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (update(standing_tasks).values(paused="holidays"), "paused: holidays"),
+        (delete(standing_tasks), "this store knows no trigger of that name"),
+    ],
+    ids=["paused", "removed"],
+)
+async def test_what_was_reserved_for_a_start_that_may_begin_no_more_is_given_back(office, monkeypatch, change, why):
+    name, reserve, deaths = some("stuck"), Starts.reserve.work, []
+
+    def dies(self, connection, start, *args):
+        answer = reserve(self, connection, start, *args)
+        connection.execute(change.where(standing_tasks.c.name == name))
+        deaths.append(answer.state)
+        return answer
+
+    def lost(_owner, _answer):
+        raise StoreUnavailable("lost")
+
+    monkeypatch.setattr(Starts.reserve, "work", dies)
+    monkeypatch.setattr(Starts.reserve, "afterwards", lost)
+    await office.trigger(name)
+    workflow_id = (await office.send(name, ASKS, "e1")).json()["workflow_id"]
+    told = await office.engine.client.get_workflow_handle(f"start-{workflow_id}").result()
+    assert (deaths, told) == (["reserved"], {"refused": why})
+    (start,) = await office.store.starts.newest("trigger", name)
+    assert (start.state, start.told, start.micro) == ("ended", why, 0)
 
 
 @promise("schedules:own-budget")
