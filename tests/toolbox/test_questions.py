@@ -92,6 +92,52 @@ async def test_what_was_seen_of_a_refused_answer_says_nothing_of_the_request_tha
     assert len(seen) == len({id(exchange) for exchange in seen}) == 4
 
 
+def waits(state):
+    return {"result": {"resultType": "input_required", "requestState": state}}
+
+
+SPEAKS = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+SPEAKS |= {"ttlMs": 0, "cacheScope": "private"}
+FINE = {"result": {"resultType": "complete", "content": [{"type": "text", "text": "fine"}]}}
+GONE = {"error": {"code": -32602, "message": "no such state"}}
+WAITING = {
+    "wait": {"": waits("one"), "one": waits("two"), "two": FINE},
+    "for_ever": {"": waits("one"), "one": waits("one")},
+    "lost": {"": waits("one"), "one": GONE},
+}
+
+
+@pytest.fixture
+def waiting(tmp_path, opened, raw):
+    """Open a toolbox over a server of the newest revision that lets calls wait, by asking nothing but its state."""
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in WAITING]
+    entry = raw(tools=tools, discover=SPEAKS, answers={name: {"rounds": rounds} for name, rounds in WAITING.items()})
+    return opened(tmp_path, {"mcpServers": {"raw": entry}})
+
+
+async def nothing():
+    """Stand for the intent of a write."""
+
+
+@promise("tools:questions-none")
+async def test_a_server_that_only_wants_its_state_back_gets_it_until_it_answers(waiting):
+    async with waiting as toolbox:
+        for write in ({}, {"before_send": nothing}):
+            answer = await call(toolbox, "raw.wait", **write)
+            assert (answer.data, answer.question) == ("fine", None)
+
+
+@promise("tools:questions-none")
+async def test_a_write_that_its_server_lets_wait_and_then_does_not_answer_may_have_been_made(waiting):
+    async with waiting as toolbox:
+        for deadline_s in (20.0, 0.5):
+            with pytest.raises(OutcomeUnknown, match="asks for nothing and does not answer"):
+                await call(toolbox, "raw.for_ever", before_send=nothing, deadline_s=deadline_s)
+        assert "does not answer" in (await call(toolbox, "raw.for_ever")).error
+        refusal = await call(toolbox, "raw.lost", before_send=nothing)
+    assert (refusal.success, refusal.error, refusal.may_have_acted) == (False, "no such state", True)
+
+
 @promise("approvals:nothing-sent")
 async def test_what_does_not_fit_the_form_is_named_before_anything_is_sent(office):
     asked = (await call(office, "office.give_away", {"room": "roof"})).question

@@ -16,9 +16,12 @@ from toolbox.providers.json_safe import json_safe
 
 
 def input_required(result: InputRequiredResult) -> InputRequired | None:
-    """Return what a server of the newest revision asks; None when it asks for what only a host with a model offers."""
+    """Return what a server of the newest revision asks; None when it asks for what only a host with a model offers.
+
+    Without any request it wants nothing but its state back.
+    """
     asked = result.input_requests or {}
-    if not asked or not all(isinstance(request, ElicitRequest) for request in asked.values()):
+    if not all(isinstance(request, ElicitRequest) for request in asked.values()):
         return None
     requests = tuple(_request(request.params, key) for key, request in asked.items())
     return InputRequired(requests=requests, state=result.request_state)

@@ -27,6 +27,9 @@ _HANDSHAKE = re.compile(
     r"|\binitiali[sz]\w*\b.{0,30}\b(?:first|required|expected|needed)\b|\buninitiali[sz]",
     re.IGNORECASE,
 )
+_ROUNDS = 10
+"""How often a call is made again that its server only lets wait, as usual clients do."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.25
 
 
 class SessionGone(NotSent):
@@ -54,6 +57,7 @@ class ToolCallRequest:
         reply = self._call.reply
         with self._connection.elicitations.collect(reply) as asked:
             answer = await self._sent(None if reply is None or reply.required.in_call else reply)
+            answer = await self._waited_for(answer)
         return _with_elicitations(answer, asked) if asked.unanswered else answer
 
     async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
@@ -70,7 +74,8 @@ class ToolCallRequest:
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
             self._refuse_without_handshake(error)
-            return self._refusal(error)
+            refusal = self._refusal(error)
+            return replace(refusal, may_have_acted=refusal.may_have_acted or _waits(reply))
         except Exception as error:  # whatever else is not an answer: the request is already under way
             self._refuse_gone()
             return self._unusable(of_fault(error), lasting=isinstance(error, ValidationError | RuntimeError))
@@ -116,6 +121,23 @@ class ToolCallRequest:
         if question is None or question.requests != reply.required.requests:
             return answer
         return await self._sent(replace(reply, required=question), anew=False)
+
+    async def _waited_for(self, answer: Answer) -> Answer:
+        """Call again with the state of a server that asks nothing and only wants that back, until it says more."""
+        pause_s = _FIRST_PAUSE_S
+        for again in range(_ROUNDS + 1):
+            if answer.question is None or answer.question.requests:
+                return answer
+            if again == _ROUNDS or asyncio.get_running_loop().time() + pause_s >= self._ends:
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            try:
+                answer = await self._sent(InputResponse(answer.question, None), anew=False)
+            except NotSent as error:
+                # The round before has reached the server, which may have begun by then.
+                raise error if self._reads else OutcomeUnknown(str(error)) from None
+        return self._unusable(OutcomeUnknown("the server asks for nothing and does not answer"), lasting=True)
 
     async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
         call = self._call
@@ -188,7 +210,12 @@ def replying(reply: InputResponse | None) -> dict[str, Any]:
     may_ask: dict[str, Any] = {"allow_input_required": True}
     if reply is None:
         return may_ask
-    return may_ask | {"input_responses": elicit_results(reply), "request_state": reply.required.state}
+    return may_ask | {"input_responses": elicit_results(reply) or None, "request_state": reply.required.state}
+
+
+def _waits(asked: InputResponse | None) -> bool:
+    """Return whether a call is made again only because its server wants its state back, and so may have begun."""
+    return asked is not None and not asked.required.requests
 
 
 def as_result(said: Any) -> CallToolResult:

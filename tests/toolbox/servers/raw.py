@@ -6,7 +6,8 @@
 revision gets the refusal, in which OFFERED stands for that one.
 `unread`: answers are of several lines (`indent`), without their version (`bare`), or behind a header (`header`).
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
-{"endless": "text", "pause": seconds} is one line without an end.
+{"endless": "text", "pause": seconds} is one line without an end; and {"rounds": {state: answer}} is chosen by the state
+that comes back with a call, which is "" at first.
 "methods" are further ones: for each, results by what is asked for (a `uri`, a `name` or a `cursor`, else "").
 """
 
@@ -46,6 +47,11 @@ def other(told, request):
     return {"result": results[asked]}
 
 
+def reply_to(params, answers):
+    reply = answers[params["name"]]
+    return reply["rounds"][params.get("requestState", "")] if "rounds" in reply else reply
+
+
 def answer(request):
     told = json.loads(script.read_text(encoding="utf-8"))
     name = {"id": request["id"], "jsonrpc": "2.0"}
@@ -74,7 +80,7 @@ def answer(request):
                 say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             return name | {"result": {"tools": told.get("tools", []), **told.get("listing", {})}}
         case "tools/call":
-            reply = told["answers"][request["params"]["name"]]
+            reply = reply_to(request["params"], told["answers"])
             if "notify" in reply:
                 say({"jsonrpc": "2.0", "method": reply["notify"]})
             while "endless" in reply:
