@@ -30,7 +30,7 @@ from gateways.engine_mcp.tasks import (
     require_extension,
     settled,
 )
-from gateways.mcp_serving import failed
+from gateways.mcp_serving import answered, failed
 
 _REFUSED = -32000
 _LISTED_MS = 300_000
@@ -139,10 +139,15 @@ class TaskServer:
     async def _waited(self, call: ToolRequest, begun: TaskStart) -> types.CallToolResult:
         """Return what a task came to, or else what it is told by that goes on without this call."""
         await call.report(0.001, begun.task)
-        task = await settled(lambda: self._tasks.look(call.caller, begun.task), call.report, begun.wait_s)
-        if task.result is not None:
-            return task.result
-        return failed(task.error) if task.status == "failed" else await self._tasks.handle(call.caller, task)
+        try:
+            task = await settled(lambda: self._tasks.look(call.caller, begun.task), call.report, begun.wait_s)
+            if task.result is not None:
+                return task.result
+            return failed(task.error) if task.status == "failed" else await self._tasks.handle(call.caller, task)
+        except Transient as error:
+            # It goes on, and whoever does not know it by its name would begin it once more.
+            told = {"run": begun.task, "status": "working", "message": _told(error)}
+            return answered(told | {"next": "call follow_run with this run"})
 
     def _about(self, action: Literal["get", "update", "cancel"]) -> Callable[[Context, AboutTask], Awaitable[Any]]:
         """Return what answers the requests of one kind about tasks."""

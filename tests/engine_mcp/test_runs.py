@@ -14,6 +14,7 @@ from backstay.bounds import size_of
 from backstay.errors import Unreachable
 from backstay.task.reading import PAGE_BYTES
 from backstay.testing import Reply
+from gateways.engine_mcp.runs import EngineRuns
 from gateways.engine_mcp.tasks import ServedTask, settled
 from gateways.engine_mcp.views import result_view, whole_view
 from tests.engine import Scripts, engine, pending
@@ -161,6 +162,26 @@ async def test_a_run_that_outlasts_the_call_is_a_handle_that_is_followed_to_the_
         assert ended["result"]["outcome"] == "completed"
         again = await client.call_tool("follow_run", {"run": answer["run"], "after": ended["after"]})
         assert again.structured_content["events"] == []
+
+
+@promise("clients:mcp-silent")
+@pytest.mark.parametrize("silent", ["look", "handle"])
+async def test_a_start_whose_end_nobody_can_ask_about_names_the_run_all_the_same(opened, monkeypatch, silent):
+    _, url = opened
+    plain = Wire(url, ANA, tasks=False)
+
+    async def unreachable(*_):
+        raise Unreachable("Temporal does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EngineRuns, silent, unreachable)
+        answer = await plain.started(script(ASK, DONE), wait_s=0)
+    said = told(answer)
+    assert (answer["isError"], said["status"], said["message"]) == (False, "working", "Temporal does not answer")
+    assert said["next"] == "call follow_run with this run"
+    assert told(await plain.call("follow_run", run=said["run"]))["run"] == said["run"]
+    await plain.call("cancel_run", run=said["run"])
+    await Wire(url, ANA).until(said["run"], "cancelled")
 
 
 @promise("clients:mcp-questions")
