@@ -23,6 +23,9 @@ _FIRST = "start-"
 _EVENT_DIGITS = 32
 _DAY = 86_400
 _CRON_FIELDS = 5
+_ANY = ("*", "?")
+"""What a field of a cron line begins with that restricts nothing; also with a step, which cron and Temporal read alike.
+"""
 _GIVEN_HERE = ("by", "proof", "follows")
 """Fields of a task that a standing one does not have: its author starts it, and each run begins anew."""
 
@@ -72,6 +75,20 @@ class Times(PublicInput):
             raise ValueError("cron: needs five fields: minute, hour, day of the month, month, day of the week")
         return self
 
+    def check(self) -> None:
+        """Raise TaskInvalid for a cron line that Temporal reads otherwise than cron does.
+
+        Of two restricted fields for days, cron takes the days that fit either, and Temporal those that fit both.
+        """
+        if self.cron is None:
+            return
+        _, _, of_month, _, of_week = self.cron.split()
+        if not (of_month.startswith(_ANY) or of_week.startswith(_ANY)):
+            raise TaskInvalid(
+                f"times.cron: restricts both the day of the month ({one_line(of_month, 40)}) and the day of the week "
+                f"({one_line(of_week, 40)}); add two schedules, each with * in place of one of them"
+            )
+
 
 class TriggerLimits(PublicInput):
     """Limit what a trigger takes."""
@@ -115,6 +132,8 @@ class StandingTask(PublicInput):
         """Raise TaskInvalid when its parts do not fit together."""
         if (self.times is not None, self.door is not None) != (self.kind == "schedule", self.kind == "trigger"):
             raise TaskInvalid(f"kind: a schedule has times, and a trigger a door; give what a {self.kind} has")
+        if self.times is not None:
+            self.times.check()
         if unfit := next((name for name in _GIVEN_HERE if name in self.task), None):
             raise TaskInvalid(f"task.{unfit}: is set when a run is started; leave it out")
         if self.kind == "trigger" and not self.definition:

@@ -63,6 +63,12 @@ async def test_what_is_wrong_with_a_schedule_is_told_by_its_field_and_leaves_not
         ("--cron", "0 7 * *", *usd): "cron:",
         ("--cron", "61 7 * * *", *usd): "cron:",
         ("--cron", "0 0 7 * * *", *usd): "cron: needs five fields",
+        (
+            "--cron",
+            "0 9 1 * 1",
+            *usd,
+        ): "times.cron: restricts both the day of the month (1) and the day of the week (1)",
+        ("--cron", "0 9 1-31 * mon-fri", *usd): "add two schedules, each with * in place of one of them",
         ("--cron", "CRON_TZ=UTC 0 7 * * *", *usd): "cron: holds more than fields",
         ("--cron", "0 7 * * *", "--time-zone", "Europe/Nowhere", *usd): "time_zone: no time zone of that name",
         ("--every", "soon", *usd): "--every: 'soon' is not a duration",
