@@ -14,7 +14,15 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.authority import principal
 from backstay.canonical import digest_of
 from backstay.client import Backstay
-from backstay.errors import ArgumentsInvalid, BackstayError, DecisionRefused, Pruned, RunNotFound
+from backstay.errors import (
+    ArgumentsInvalid,
+    BackstayError,
+    DecisionRefused,
+    Pruned,
+    RunNotFound,
+    Transient,
+    Unreachable,
+)
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.reading import Reading, at_path, page_of
@@ -64,7 +72,14 @@ class EngineRuns:
         task = in_own_name({**task, **given}, caller)
         if once:
             return await start_once(self._backstay, self._store, task, workflow_id)
-        return (await self._backstay.start(task, workflow_id)).id
+        try:
+            return (await self._backstay.start(task, workflow_id)).id
+        except Transient as error:
+            # The run may have begun and only the answer be lost; another start would start another run.
+            raise Unreachable(
+                f"{error}; the run may have begun all the same: call follow_run with {workflow_id} before you start it "
+                "again"
+            ) from None
 
     def _mark(self, caller: str, nonce: str) -> str:
         return self._seals.mark(_PURPOSE, [caller, nonce])[:_MARK]

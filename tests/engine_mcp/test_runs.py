@@ -11,6 +11,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.service import RPCError
 
 from backstay.bounds import size_of
+from backstay.client import Backstay
 from backstay.errors import Unreachable
 from backstay.task.reading import PAGE_BYTES
 from backstay.testing import Reply
@@ -164,11 +165,17 @@ async def test_a_run_that_outlasts_the_call_is_a_handle_that_is_followed_to_the_
         assert again.structured_content["events"] == []
 
 
+@pytest_asyncio.fixture(scope="module")
+async def other_door(opened):
+    """Serve the engine once more: each server counts for itself how much a caller starts."""
+    async with served_engine(opened[0]) as url:
+        yield url
+
+
 @promise("clients:mcp-silent")
 @pytest.mark.parametrize("silent", ["look", "handle"])
-async def test_a_start_whose_end_nobody_can_ask_about_names_the_run_all_the_same(opened, monkeypatch, silent):
-    _, url = opened
-    plain = Wire(url, ANA, tasks=False)
+async def test_a_start_whose_end_nobody_can_ask_about_names_the_run_all_the_same(other_door, monkeypatch, silent):
+    plain = Wire(other_door, ANA, tasks=False)
 
     async def unreachable(*_):
         raise Unreachable("Temporal does not answer")
@@ -181,7 +188,24 @@ async def test_a_start_whose_end_nobody_can_ask_about_names_the_run_all_the_same
     assert said["next"] == "call follow_run with this run"
     assert told(await plain.call("follow_run", run=said["run"]))["run"] == said["run"]
     await plain.call("cancel_run", run=said["run"])
-    await Wire(url, ANA).until(said["run"], "cancelled")
+    await Wire(other_door, ANA).until(said["run"], "cancelled")
+
+
+@promise("clients:mcp-silent")
+async def test_a_start_whose_answer_is_lost_names_the_run_that_may_have_begun(other_door, monkeypatch):
+    ana, start = Wire(other_door, ANA), Backstay.start
+
+    async def lost(*args, **more):
+        await start(*args, **more)
+        raise Unreachable("Temporal does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Backstay, "start", lost)
+        answer = await ana.started(script(DONE))
+    words = answer["content"][0]["text"]
+    assert (answer["isError"], "the run may have begun all the same" in words) == (True, True)
+    name = words.partition("call follow_run with ")[2].split()[0]
+    assert told(await ana.call("follow_run", run=name, wait_s=60))["result"]["outputs"] == {"answer": 42}
 
 
 @promise("clients:mcp-questions")
