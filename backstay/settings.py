@@ -135,10 +135,6 @@ def key_of(text: str) -> str:
     return key
 
 
-def _header_key(secret: SecretStr | None) -> SecretStr | None:
-    return None if secret is None else SecretStr(key_of(secret.get_secret_value()))
-
-
 def _open_address(address: str) -> str:
     """Return the address for links, without a slash at its end; everybody who may decide sees it."""
     if "@" in urlsplit(_web_address(address)).netloc:
@@ -259,9 +255,9 @@ class Settings(BaseSettings):
     """How long the rows of the ledger are kept after the last one, once their run was pruned."""
     may_act_for: Annotated[tuple[Principal, ...], NoDecode, BeforeValidator(_listed)] = ()
     """The services whose runs use the memory of the user that they name; a comma list."""
-    openai_api_key: Annotated[Secret, AfterValidator(_header_key)] = Field(
-        default=None, validation_alias="OPENAI_API_KEY"
-    )
+    openai_api_key: Annotated[
+        Secret, AfterValidator(lambda secret: secret and SecretStr(key_of(secret.get_secret_value())))
+    ] = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: Annotated[Text, AfterValidator(lambda url: url and plain_address(url))] = Field(
         default=None, validation_alias="OPENAI_BASE_URL"
     )
@@ -427,10 +423,8 @@ class Settings(BaseSettings):
         fields = (value for name, value in self if name not in {"database_url", "smtp_url"})
         single = (each for value in fields for each in (value if isinstance(value, tuple) else (value,)))
         held = [each.get_secret_value() for each in single if isinstance(each, SecretStr)]
-        urls = [
-            url.get_secret_value() for url in (self.database_url, self.smtp_url, *self.notify_urls) if url is not None
-        ]
-        held += [_password(address) for address in urls]
+        addresses = (self.database_url, self.smtp_url, *self.notify_urls)
+        held += [_password(address.get_secret_value()) for address in addresses if address is not None]
         # Collectors of traces are often told a token so.
         headers = ",".join(self._environment.get(name, "") for name in _HEADERS)
         held += [part for pair in headers.split(",") for part in unquote(pair.partition("=")[2]).split()]
