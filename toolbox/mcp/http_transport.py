@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,12 @@ class HttpExchange:
     too_large: bool = False
     retry_after_s: float | None = None
 
+    def begin(self) -> None:
+        """Forget all findings: a request that is sent again, with a token that was renewed, is another one."""
+        for finding in fields(self):
+            if finding.name != "ends":
+                setattr(self, finding.name, finding.default)
+
 
 current: ContextVar[HttpExchange | None] = ContextVar("exchange", default=None)
 """Set by whoever sends; the MCP client sends each request in the context of its sender."""
@@ -73,13 +79,16 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         *,
         refused: Callable[[], None] | None = None,
         gone: Callable[[], None] | None = None,
+        renews: bool = False,
     ) -> None:
         """Call `refused` for every request that was not accepted, `gone` when a stream shows that the session is.
 
-        `inner` sends them, where not every address may be reached.
+        `inner` sends them, where not every address may be reached. `renews`: whether a request that is refused for
+        its token is sent again with another.
         """
         self._refused = refused
         self._gone = gone
+        self._renews = renews
         self._asking: set[asyncio.Task[None]] = set()
         self._control: httpx2.Request | None = None
         """A request that the server has accepted, and whose repetition changes nothing."""
@@ -92,6 +101,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         asked = _asked(request)
         noted = asked is not None or (self._refused is not None and request.method == "GET")
         exchange = (current.get() if noted else None) or HttpExchange()
+        if asked is not None:
+            exchange.begin()
         ends = self._ends(request, exchange)
         request.headers["accept-encoding"] = "identity"
         try:
@@ -121,7 +132,9 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
     async def _refusal(
         self, request: httpx2.Request, seen: httpx2.Response, exchange: HttpExchange, asked: RequestId | None
     ) -> httpx2.Response:
-        if request.method == "GET" and self._gone is not None and exchange.session and seen.status_code in GONE:
+        of_token = self._renews and seen.status_code == 401
+        of_session = request.method == "GET" and exchange.session and seen.status_code in GONE and not of_token
+        if of_session and self._gone is not None:
             asking = asyncio.create_task(self._look(request, self._gone))
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
@@ -164,13 +177,24 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         headers = {**dict(request.headers), "content-length": str(len(content))}
         self._control = httpx2.Request("POST", request.url, headers=headers, content=content)
 
-    async def _probe(self, refused: httpx2.Request) -> tuple[int | None, object]:
-        """Return the status and the words of the answer to a probe under the session of a request.
+    def _probe_of(self, refused: httpx2.Request) -> httpx2.Request | None:
+        """Return a probe under the session of a request.
 
         Without a request that this session has answered, a refusal would prove nothing, and there is no probe.
         """
-        probe = self._control
-        if probe is None or _session(probe) != _session(refused):
+        control = self._control
+        if control is None or _session(control) != _session(refused):
+            return None
+        # The token of then may have ended, which would say nothing of the session.
+        headers = {name: value for name, value in control.headers.items() if name != "authorization"}
+        if (token := refused.headers.get("authorization")) is not None:
+            headers["authorization"] = token
+        return httpx2.Request("POST", control.url, headers=headers, content=control.content)
+
+    async def _probe(self, refused: httpx2.Request) -> tuple[int | None, object]:
+        """Return the status and the words of the answer to a probe under the session of a request."""
+        probe = self._probe_of(refused)
+        if probe is None:
             return None, None
         exchange = HttpExchange()
         ends = asyncio.get_running_loop().time() + PROBE_S
@@ -187,8 +211,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
     async def _look_behind(self, request: httpx2.Request, exchange: HttpExchange, body: bytes) -> None:
         """Find out whether an error that names no request, in an accepted answer, is about the session alone."""
-        probe, asked = self._control, _asked(request)
-        if probe is None or _session(probe) != _session(request) or asked is None or names(asked, body):
+        probe, asked = self._probe_of(request), _asked(request)
+        if probe is None or asked is None or names(asked, body):
             return
         seen = HttpExchange()
         ends = asyncio.get_running_loop().time() + PROBE_S

@@ -274,8 +274,9 @@ _Inner = Callable[[], httpx2.AsyncBaseTransport] | None
 def _streamable(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) -> Transport:
     @asynccontextmanager
     async def open_http(ended: asyncio.Event) -> AsyncGenerator[Any]:
+        transport = ObservedTransport(inner and inner(), gone=ended.set, renews=auth is not None)
         async with (
-            _http(server, ObservedTransport(inner and inner(), gone=ended.set), auth) as http,
+            _http(server, transport, auth) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams
