@@ -79,43 +79,51 @@ def server_provider(
     from toolbox.mcp.transports import http_transports, stdio_transport  # noqa: PLC0415 - the same
 
     most = 1 if entry.serial else entry.concurrency
-    options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
-    options["idle_timeout"] = server.idle_timeout
+    options: Any = {"most": most, "init_timeout": server.init_timeout, "idle_timeout": server.idle_timeout}
     if server.url is not None and server.auth is not None:
-        return Unusable(name, _NO_STORE) if tokens is None else _signed_in(name, server, tokens, options)
+        return Unusable(name, _NO_STORE) if tokens is None else _signed_in(name, server, tokens, redactor, options)
+    options["redactor"] = lambda: redactor
     if server.url is not None:
         return McpProvider(name, http_transports(server), url=server.url, **options)
     started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
     return McpProvider(name, (started,), log=log, **options)
 
 
-def _signed_in(name: str, server: ServerEntry, tokens: "OAuthConnections", options: dict[str, Any]) -> Provider:
+def _signed_in(
+    name: str, server: ServerEntry, tokens: "OAuthConnections", redactor: Redactor, options: dict[str, Any]
+) -> Provider:
     """Return a server at which each user signs in, or backstay itself for all of them."""
     from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
     from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above
     from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - as above
-    from toolbox.mcp.scrubbing import secrets_in  # noqa: PLC0415 - as above
+    from toolbox.mcp.scrubbed_server import ScrubbedServer  # noqa: PLC0415 - as above
+    from toolbox.mcp.scrubbing import TokenScrubber, secrets_in  # noqa: PLC0415 - as above
     from toolbox.mcp.transports import http_transports  # noqa: PLC0415 - as above
 
     url = str(server.url)
-    if server.auth is not None and server.auth.grant == "client_credentials":
-        own = Authorization(tokens, SERVICE, name, url)
-        return McpProvider(name, http_transports(server, own), url=url, **options)
 
-    def make(owner: str, known: Connection) -> McpProvider:
+    def opened(place: str, ways: Any, scrubber: TokenScrubber, **more: Any) -> ScrubbedServer:
+        told = {**options, **more, "redactor": lambda: scrubber.beside(redactor)}
+        return ScrubbedServer(McpProvider(name, ways, url=place, **told), scrubber)
+
+    def with_token(owner: str, scrubber: TokenScrubber) -> ScrubbedServer:
+        auth = Authorization(tokens, owner, name, url, noted=scrubber.note)
+        return opened(url, http_transports(server, auth), scrubber)
+
+    def make(owner: str, known: Connection, scrubber: TokenScrubber) -> ScrubbedServer:
         service = tokens.account_service(name)
         if service is None or known.grant is None:
-            return McpProvider(
-                name, http_transports(server, Authorization(tokens, owner, name, url)), url=url, **options
-            )
+            return with_token(owner, scrubber)
         # Composio's answer is an address that a server names, and goes the guarded way.
         place, dialer = known.grant.access_token, tokens.dialer(name)
+        scrubber.note(place, *secrets_in(place))
         entry = server.model_copy(update={"url": place, "headers": {**server.headers, **service.headers(place)}})
         auth = Authorization(tokens, owner, name, place, bears=False)
         ways = http_transports(entry, auth, partial(GuardedTransport, dialer, place))
-        redactor = options["redactor"].knowing({place, *secrets_in(place)}, ())
-        return McpProvider(name, ways, url=place, look_up=dialer.look_up, **{**options, "redactor": redactor})
+        return opened(place, ways, scrubber, look_up=dialer.look_up)
 
+    if server.auth is not None and server.auth.grant == "client_credentials":
+        return with_token(SERVICE, TokenScrubber())
     return UserServers(
         name, tokens, make, "mcp" if server.auth is None or server.auth.account_service is None else BY_SERVICE
     )

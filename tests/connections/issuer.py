@@ -234,6 +234,8 @@ class Guarded:
         self.url, self.resource, self.servers = "", "", None
         self.metadata_at = ""
         self.wanted = ""
+        self.repeats = b""
+        """The requests that hold this are refused in words that repeat their token."""
         self.seen = []
 
     async def __call__(self, scope, receive, send):
@@ -265,6 +267,11 @@ class Guarded:
             headers = {"www-authenticate": f'Bearer error="insufficient_scope", scope="{self.wanted}"'}
             await JSONResponse({"error": "not that"}, 403, headers)(scope, receive, send)
             return
+        if self.repeats and self.repeats in body:
+            told = {"jsonrpc": "2.0", "id": json.loads(body)["id"]}
+            told["error"] = {"code": -32000, "message": f"introspection of {given} failed"}
+            await JSONResponse(told)(scope, receive, send)
+            return
         if b'"ask_me"' in body and b"inputResponses" not in body:
             await JSONResponse({"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": ASKED})(scope, receive, send)
             return
@@ -287,7 +294,7 @@ class Notes:
         @server.tool(annotations=ToolAnnotations(read_only_hint=True))
         def whoami() -> str:
             """Say whose notes these are."""
-            who, token = account.get().split(" ")
+            who, token = account.get().rsplit(" ", 1)
             return f"{who} came with {token}" if self.echo else who
 
         @server.tool()

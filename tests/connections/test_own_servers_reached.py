@@ -289,7 +289,7 @@ async def a_server_whose_calls_are_checked_by_another_address(reach):
         (server,) = await registry.servers(ANA) or [await registry.add(ANA, "crm", FAR, ())]
         provider = await OwnProviders(registry).find(ANA, server.provider)
         with pytest.raises(ToolUnavailable, match="private"):
-            await provider._inner._reachable()
+            await provider._inner._inner._reachable()
         await provider.close()
 
 

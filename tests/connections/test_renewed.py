@@ -1,73 +1,24 @@
 """Tokens that end amid a session: the call goes out again with another, and what came of it is told truly."""
 
 import asyncio
-import json
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from starlette.responses import PlainTextResponse, StreamingResponse
 
 from backstay.errors import OutcomeUnknown
-from backstay.tools.connection import ConnectionPlace
-from store.opening import open_store
-from tests.connections.issuer import Guarded, Issuer, go_to, secure
+from tests.connections.desk import ANA, desk_of, intent
 from tests.requirements import promise
 from tests.toolbox.servers.sessions import Sessions, app_of
-from toolbox.oauth.connections import OAuthConnections
-from toolbox.providers.provider import Caller, NotSent
-from toolbox.toolbox import open_toolbox
-
-ANA = "ana@example.com"
-BACK = "https://page.example.com/connections/notes/callback"
-
-
-async def intent():
-    """Stand for a committed intent."""
-
-
-class Desk:
-    """Hold a server that keeps sessions and takes the tokens of an issuer, and a toolbox over it."""
-
-    def __init__(self, sessions, issuer, guard, toolbox, connections):
-        self.sessions, self.issuer, self.guard = sessions, issuer, guard
-        self.toolbox, self.connections = toolbox, connections
-
-    async def call(self, name, before_send=None):
-        caller = Caller(user_id=ANA, owner=ANA)
-        found = (await self.toolbox.catalog(ANA, owner=ANA)).definitions[f"notes.{name}"]
-        return await self.toolbox.call(found, {}, deadline_s=20, caller=caller, before_send=before_send)
-
-    async def tokens_until(self, condition):
-        async with asyncio.timeout(20):
-            while not condition(self.guard.seen):
-                await asyncio.sleep(0.02)
-
-
-@asynccontextmanager
-async def signed_in(authority, folder):
-    issuer, sessions = Issuer(person="ana-at-notes"), Sessions()
-    guard = Guarded(app_of(sessions), issuer)
-    async with secure(issuer.app, authority) as issuer.url, secure(guard, authority) as guard.url:
-        file = folder / "toolbox.json"
-        told = {"mcpServers": {"notes": {"url": f"{guard.url}/mcp", "auth": {}}}}
-        file.write_text(json.dumps(told | {"providers": {"notes": {"trusted": True}}}), encoding="utf-8")
-        async with (
-            open_store(database_url=None, home=folder, encryption_keys=[]) as store,
-            open_toolbox(
-                file, environment={}, home=folder / "home", connections=ConnectionPlace(store.connections)
-            ) as toolbox,
-        ):
-            connections = OAuthConnections(toolbox._configuration.servers, store.connections)
-            back = await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
-            await connections.finish(ANA, "notes", back)
-            yield Desk(sessions, issuer, guard, toolbox, connections)
-            await connections.close()
+from toolbox.providers.provider import NotSent
 
 
 @pytest_asyncio.fixture
 async def desk(authority, tmp_path):
-    async with signed_in(authority, tmp_path) as found:
+    sessions = Sessions()
+    async with desk_of(authority, tmp_path, lambda _: app_of(sessions)) as found:
+        found.sessions = sessions
+        await found.sign_in()
         assert (await found.call("look")).data == "the answer"
         found.sessions.acted.clear()
         yield found
@@ -108,6 +59,8 @@ async def test_a_stream_that_is_refused_for_its_token_ends_no_session(desk):
     stale, desk.issuer.pause_s = desk.guard.seen[-1], 0.3
     desk.issuer.forget()
     # The MCP client asks for the stream again after a second.
-    await desk.tokens_until(lambda seen: seen[-1] != stale)
+    async with asyncio.timeout(20):
+        while desk.guard.seen[-1] == stale:
+            await asyncio.sleep(0.02)
     assert (await desk.call("look")).data == "the answer"
     assert desk.sessions.opened == 1

@@ -70,7 +70,7 @@ async def test_a_server_at_which_a_user_is_signed_in_is_not_closed_while_it_list
     monkeypatch.setattr("toolbox.mcp.of_users._MOST_USERS", 1)
     made = []
 
-    def make(owner, known):
+    def make(owner, known, scrubber):
         made.append(Slow())
         return made[-1]
 

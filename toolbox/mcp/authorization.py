@@ -1,6 +1,6 @@
 """Let requests to an MCP server carry the token of one user, and of nobody else."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -38,9 +38,21 @@ class Authorization(httpx2.Auth):
     Nothing is raised here: the MCP client ends when a request of it does, and with it every other call.
     """
 
-    def __init__(self, tokens: TokenSource, user_id: str, provider: str, url: str, *, bears: bool = True) -> None:
-        """`url` is the only server that gets the token; with an address of the user's own, it `bears` none."""
-        self._tokens, self._bears = tokens, bears
+    def __init__(
+        self,
+        tokens: TokenSource,
+        user_id: str,
+        provider: str,
+        url: str,
+        *,
+        bears: bool = True,
+        noted: Callable[[str], None] | None = None,
+    ) -> None:
+        """`url` is the only server that gets the token; with an address of the user's own, it `bears` none.
+
+        `noted` hears of each token before the server does.
+        """
+        self._tokens, self._bears, self._noted = tokens, bears, noted
         self._named = user_id, provider
         self._origin = origin_of(url)
 
@@ -82,6 +94,8 @@ class Authorization(httpx2.Auth):
 
     def _with_token(self, request: httpx2.Request, known: Connection | None) -> httpx2.Request:
         if self._bears and known is not None and known.grant is not None:
+            if self._noted is not None:
+                self._noted(_token_of(known))
             request.headers["Authorization"] = f"Bearer {_token_of(known)}"
         return request
 

@@ -1,6 +1,5 @@
 """An MCP server at which each user signs in: a connection for each, and a question to whoever is not signed in."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,8 +9,8 @@ from backstay.tools.connection import Connection
 from backstay.tools.tool import Safety
 from toolbox.mcp.authorization import TokenSource
 from toolbox.mcp.open_servers import OpenServer, OpenServers
-from toolbox.mcp.provider import McpProvider
-from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
+from toolbox.mcp.scrubbed_server import ScrubbedServer
+from toolbox.mcp.scrubbing import ListingNumbers, TokenScrubber
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
@@ -23,8 +22,6 @@ SIGN_IN = "sign_in"
 STATE = "backstay:connection"
 """Marks the question whether a person has signed in."""
 _MOST_USERS = 200
-_TOKENS = 4
-"""How many of the last tokens a server must not repeat: calls with an older one may still be under way."""
 
 
 class UserServers:
@@ -34,10 +31,10 @@ class UserServers:
         self,
         name: str,
         tokens: TokenSource,
-        make: Callable[[str, Connection], McpProvider],
+        make: Callable[[str, Connection, TokenScrubber], ScrubbedServer],
         kind: str = "mcp",
     ) -> None:
-        """`make` opens the server for a user, by what their connection grants."""
+        """`make` opens the server for a user, by what their connection grants; it notes what is to be masked."""
         self.name, self.kind = name, kind
         self.tokens, self.make = tokens, make
         self.open = OpenServers["UserServer"](_MOST_USERS)
@@ -76,9 +73,8 @@ class UserServer(OpenServer):
         self._owner = owner
         self._connection = ""
         """The sign-in with which `_server` was opened."""
-        self._server: McpProvider | None = None
-        self._scrubber = Scrubber(())
-        self._tokens = deque[str](maxlen=_TOKENS)
+        self._server: ScrubbedServer | None = None
+        self._scrubber = TokenScrubber()
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the user's tools, and the one by which a run asks for a sign-in."""
@@ -132,28 +128,16 @@ class UserServer(OpenServer):
             if call.still_listed is not None:
                 call.still_listed(await self.list())
             return Answer(success=True, data=f"{self._owner} is signed in at {self.name}; search for its tools again")
-        server = self._of(known)
-        call = self._scrubber.call(call, lambda found: self._listed(found, known.id))
         try:
-            answer = await server.call(call)
+            return await self._of(known).call(call.relisted(lambda found: self._listed(found, known.id)))
         except (NotSent, ToolUnavailable) as error:
             # In both cases the tool has not seen the call.
             if await self._has_ended() or (isinstance(error, NotSent) and await self._wants_more()):
                 return self._question()
-            raise self._scrubber.error(error) from None
-        except Exception as error:
-            raise self._scrubber.error(error) from None
-        return self._scrubber.answer(answer)
+            raise
 
     async def _known(self) -> Connection | None:
-        """Return the user's connection, with what a server must not repeat of it."""
-        known = await self._servers.tokens.usable(self._owner, self.name)
-        token = "" if known is None or known.grant is None else known.grant.access_token
-        if token and token not in self._tokens:
-            self._tokens.append(token)
-            parts = (part for each in self._tokens for part in secrets_in(each)) if self.kind != "mcp" else ()
-            self._scrubber = Scrubber({*self._tokens, *parts})
-        return known
+        return await self._servers.tokens.usable(self._owner, self.name)
 
     async def _has_ended(self) -> bool:
         try:
@@ -166,21 +150,20 @@ class UserServer(OpenServer):
         granted = set() if known is None or known.grant is None else set(known.grant.scope.split())
         return known is None or not set(known.wanted.split()) <= granted
 
-    def _of(self, known: Connection) -> McpProvider:
+    def _of(self, known: Connection) -> ScrubbedServer:
         """Return the server, opened anew for another sign-in: a session is of whoever began it."""
         # An address that was given anew is another server; a token is added to each request as it is then.
         opened = known.id if self.kind == "mcp" else f"{known.id} {known.version}"
         if self._server is None or self._connection != opened:
             if self._server is not None:
                 self._servers.open.end(self._server)
-            self._server, self._connection = self._servers.make(self._owner, known), opened
+            self._server, self._connection = self._servers.make(self._owner, known, self._scrubber), opened
         return self._server
 
     def _listed(self, found: Listing, connection: str) -> Listing:
-        listing = self._scrubber.listing(found)
-        tools = tuple(tool for tool in listing.tools if tool.name != SIGN_IN)
+        tools = tuple(tool for tool in found.tools if tool.name != SIGN_IN)
         return self._servers.lists.numbered(
-            replace(listing, tools=(*tools, self._sign_in()), connection=connection, problems=tuple(listing.problems))
+            replace(found, tools=(*tools, self._sign_in()), connection=connection, problems=tuple(found.problems))
         )
 
     def _sign_in(self) -> ListedTool:

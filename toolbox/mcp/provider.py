@@ -64,12 +64,13 @@ class McpProvider:
         log: Path | None = None,
         init_timeout: float | None = None,
         idle_timeout: float | None = None,
-        redactor: Redactor,
+        redactor: Callable[[], Redactor],
         look_up: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
         """Use the first of the transports that the server supports; `log` is where what it prints is kept.
 
-        `redactor` knows what a server may repeat of its settings. `look_up` tells what its address may stand for.
+        `redactor` returns what knows now what a server may repeat of its settings and tokens. `look_up` tells what its
+        address may stand for.
         """
         self.name = name
         self._transports = transports
@@ -291,9 +292,10 @@ class McpProvider:
         connection.beside = beside if beside.whole and changes == self._changes else None
         more = tools_beside(beside, (tool.name for tool in listed.tools))
         tools, was = (*listed.tools, *more), self._listing
-        problems = tuple(map(self._redactor.clipped_text, listed.problems))
+        redactor = self._redactor()
+        problems = tuple(map(redactor.clipped_text, listed.problems))
         said = json_safe(message_block(connection.client.instructions or ""))
-        instructions = self._redactor.clipped_text(str(said)[:_INSTRUCTIONS])
+        instructions = redactor.clipped_text(str(said)[:_INSTRUCTIONS])
         connection.output_schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
         # Equality would hold True and 1 for the same.
         found = (tools, problems, instructions)
@@ -345,7 +347,7 @@ class McpProvider:
             await self._connected()
 
     def _fail(self, error: ToolUnavailable) -> None:
-        reason = self._redactor.clipped_text(str(error))
+        reason = self._redactor().clipped_text(str(error))
         if self._listing.reason != reason:
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         self._failures += 1

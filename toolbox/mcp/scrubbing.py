@@ -3,7 +3,8 @@
 import base64
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -20,6 +21,8 @@ _TEXTS = frozenset({"instructions", "reason", "problems"})
 _BETWEEN = re.compile(r"[;,\s]+")
 """Stands between the values of a header."""
 _MOST_LISTS = 256
+_TOKENS = 4
+"""How many of the last tokens a server must not repeat: calls with an older one may still be under way."""
 _TELLING = 16
 """From this many characters on, a part of a path is taken for a secret."""
 
@@ -41,25 +44,25 @@ class Scrubber:
         error.args = tuple(self.text(part) if isinstance(part, str) else part for part in error.args)
         return error
 
-    def call(self, call: ProviderCall, listed: Callable[[Listing], Listing]) -> ProviderCall:
-        """Return a call whose maker hears of progress without it, and of tools as they are `listed`."""
-        still_listed, on_progress = call.still_listed, call.on_progress
-        if still_listed is not None:
-            call = replace(call, still_listed=lambda found: still_listed(listed(found)))
+    def call(self, call: ProviderCall) -> ProviderCall:
+        """Return a call whose maker hears of progress and of tools without it."""
+        on_progress = call.on_progress
         if on_progress is not None:
             call = replace(call, on_progress=lambda line: on_progress(self.text(line)))
-        return call
+        return call.relisted(self.listing)
 
     def answer(self, answer: Answer) -> Answer:
         """Return an answer without it, and without files that hold it."""
-        clean, question = self._redactor.without_known, answer.question
+        clean, question, task = self._redactor.without_known, answer.question, answer.task
         if question is not None:
             kept = question.to_keep()
             question = input_required_of({**clean(kept), "state": kept["state"]})
+        if task is not None:
+            task = replace(task, said=self.text(task.said), refused=self.text(task.refused))
         texts: Any = {name: clean(getattr(answer, name)) for name in ("data", "error", "reason")}
         known = [secret.encode() for secret in self._secrets]
         files = {name: data for name, data in answer.files.items() if not any(secret in data for secret in known)}
-        return replace(answer, question=question, files=files, **texts)
+        return replace(answer, question=question, task=task, files=files, **texts)
 
     def listing(self, found: Listing) -> Listing:
         """Return a list of tools without it, and without tools that are named by it."""
@@ -77,6 +80,26 @@ class Scrubber:
         said = asdict(replace(found, tools=()))
         texts: Any = {name: clean(value) for name, value in said.items() if name in _TEXTS}
         return replace(found, tools=tools, **texts)
+
+
+class TokenScrubber(Scrubber):
+    """Mask the last tokens that a server was called with: those of now, whenever it says something."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        super().__init__(())
+        self._tokens = deque[tuple[str, ...]](maxlen=_TOKENS)
+
+    def note(self, token: str, *parts: str) -> None:
+        """Mask a token that a server is called with, and the parts of it that could let somebody in."""
+        if token and all(token != each[0] for each in self._tokens):
+            self._tokens.append((token, *parts))
+            self._secrets = tuple({part for each in self._tokens for part in each})
+            self._redactor = Redactor(self._secrets)
+
+    def beside(self, redactor: Redactor) -> Redactor:
+        """Return a redactor that knows them too."""
+        return redactor.knowing(self._secrets, redactor.handles)
 
 
 class ListingNumbers:

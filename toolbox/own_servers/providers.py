@@ -12,6 +12,7 @@ from system.dialing import GuardedTransport
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.open_servers import OpenServer, OpenServers
 from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.scrubbed_server import ScrubbedServer
 from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in, secrets_in_header
 from toolbox.mcp.transports import http_transports
 from toolbox.own_servers.registry import UserServerRegistry
@@ -78,17 +79,18 @@ class OwnServerProvider(OpenServer):
         self.owner = server.user_id
         self._url, self._registry, self._lists = server.url, registry, lists
         hidden = secrets_of(server)
-        self._scrubber = Scrubber(hidden)
         self._dialer = registry.dialer(server.url)
         entry = ServerEntry(url=server.url or _NOWHERE, headers=dict(server.headers))
-        self._inner = McpProvider(
+        redactor = Redactor({*secrets, *hidden})
+        inner = McpProvider(
             self.name,
             http_transports(entry, inner=partial(GuardedTransport, self._dialer, server.url)),
             url=server.url,
             most=_CONCURRENCY,
-            redactor=Redactor({*secrets, *hidden}),
+            redactor=lambda: redactor,
             look_up=self._dialer.look_up,
         )
+        self._inner = ScrubbedServer(inner, Scrubber(hidden))
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools; where the operator allows its host no more, none, and why."""
@@ -106,21 +108,14 @@ class OwnServerProvider(OpenServer):
     async def call(self, call: ProviderCall) -> Answer:
         """Make a call; the server cannot repeat what it was called with."""
         self._require_allowed()
-        call = self._scrubber.call(call, self._listed)
         with self.used():
-            try:
-                return self._scrubber.answer(await self._inner.call(call))
-            except Exception as error:
-                raise self._scrubber.error(error) from None
+            return await self._inner.call(call.relisted(self._listed))
 
     async def follow(self, request: TaskRequest) -> Answer:
         """Ask about a task by which the server has answered."""
         self._require_allowed()
         with self.used():
-            try:
-                return self._scrubber.answer(await self._inner.follow(request))
-            except Exception as error:
-                raise self._scrubber.error(error) from None
+            return await self._inner.follow(request)
 
     async def close(self) -> None:
         """End the connection to the server."""
@@ -132,14 +127,10 @@ class OwnServerProvider(OpenServer):
             raise ToolUnavailable(f"{self.name}: {fault}")
 
     def _listed(self, found: Listing) -> Listing:
-        listing = self._scrubber.listing(found)
         tools = tuple(
-            replace(tool, declared=(tool.declared or Declaration()).model_copy(update=_OUTWARD))
-            for tool in listing.tools
+            replace(tool, declared=(tool.declared or Declaration()).model_copy(update=_OUTWARD)) for tool in found.tools
         )
-        return self._lists.numbered(
-            replace(listing, tools=tools, problems=tuple(listing.problems), connection=self.name)
-        )
+        return self._lists.numbered(replace(found, tools=tools, problems=tuple(found.problems), connection=self.name))
 
 
 def secrets_of(server: OwnServer) -> frozenset[str]:

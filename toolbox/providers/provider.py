@@ -1,7 +1,7 @@
 """The abilities of every kind of provider, and the call it is given."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from backstay.errors import Transient
@@ -72,6 +72,13 @@ class ProviderCall:
     caller: Caller = Caller()
     judge: Judge | None = None
     """Asked about each call that the tool makes on its way, before it is sent."""
+
+    def relisted(self, listed: Callable[[Listing], Listing]) -> "ProviderCall":
+        """Return the call whose maker hears of tools as they are `listed`."""
+        still_listed = self.still_listed
+        if still_listed is None:
+            return self
+        return replace(self, still_listed=lambda found: still_listed(listed(found)))
 
 
 class NotSent(Transient):
