@@ -16,6 +16,7 @@ from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import NOBODYS, NotSent, ProviderCall
+from toolbox.providers.server_tasks import TaskRequest
 
 SIGN_IN = "sign_in"
 """The tool by which a run asks its user to sign in."""
@@ -114,6 +115,14 @@ class UserServer(OpenServer):
             call = replace(call, reply=None)
         with self.used():
             return await self._called(call)
+
+    async def follow(self, request: TaskRequest) -> Answer:
+        """Ask about a task by which the server has answered; raises ToolUnavailable where the user is not signed in."""
+        known = await self._known() if self._owner else None
+        if known is None:
+            raise ToolUnavailable(f"{self.name}: {one_line(self._owner, 80) or 'nobody'} is not signed in at it")
+        with self.used():
+            return await self._of(known).follow(request)
 
     async def close(self) -> None:
         """End the connection to the server."""
