@@ -234,6 +234,8 @@ class Guarded:
         self.url, self.resource, self.servers = "", "", None
         self.metadata_at = ""
         self.wanted = ""
+        self.says = {"error": "who are you?"}
+        """The body with which it refuses a token."""
         self.repeats = b""
         """The requests that hold this are refused in words that repeat their token."""
         self.seen = []
@@ -254,7 +256,7 @@ class Guarded:
         if token is None or token.until < time.time() or token.resource != f"{self.url}/mcp":
             at = self.metadata_at or f"{self.url}/.well-known/oauth-protected-resource/mcp"
             headers = {"www-authenticate": f'Bearer resource_metadata="{at}"'}
-            await JSONResponse({"error": "who are you?"}, 401, headers)(scope, receive, send)
+            await JSONResponse(self.says, 401, headers)(scope, receive, send)
             return
         body = await request.body()
 

@@ -20,13 +20,12 @@ from pydantic import ValidationError
 
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line, one_line
-from toolbox.mcp.http_transport import HttpExchange
+from toolbox.mcp.http_transport import UNSENT, HttpExchange
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.provider import NotSent
 
-_UNSENT = frozenset({401, 403, 407, 429})
 _LOCAL = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, TOO_LARGE, MALFORMED})
 _LOCAL_OVER_HTTP = _LOCAL | {PARSE_ERROR, INVALID_REQUEST}
 _MAY_PASS = frozenset({408, 421, 423, 425, 429})
@@ -131,8 +130,9 @@ def _over_http(code: int, message: str, exchange: HttpExchange) -> Answer:
     status = exchange.status or 0
     if not exchange.answered and status == 401:
         raise NotSent(of_status(401), login=True)
-    if not exchange.answered and status in _UNSENT:
-        raise NotSent(f"HTTP {status}: the server refused the request", retry_after_s=exchange.retry_after_s)
+    if not exchange.answered and status in UNSENT:
+        said = f": {message_line(message, 200)}" if exchange.worded else ""
+        raise NotSent(f"HTTP {status}: the server refused the request{said}", retry_after_s=exchange.retry_after_s)
     if not exchange.answered and status >= 300:
         # Of a redirect the MCP client names where it leads; of others it knows no more than their status.
         why = f": {message_line(message, 200)}" if status < 400 or exchange.worded else ""

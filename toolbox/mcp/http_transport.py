@@ -26,6 +26,8 @@ PROBE_S = 10.0
 """How long a server may take to say whether it still knows a session."""
 GONE = frozenset({400, 401, 404, 410})
 """The status of a request whose session the server does not know; some say that it is not authorized."""
+UNSENT = frozenset({401, 403, 407, 429})
+"""The status of a request that was turned away at the door, unless the answer itself names it."""
 _PROBED = "tools/list"
 """The method of a probe: each connection is asked for its tools before anything is called."""
 _ERROR_BODY = 1024 * 1024
@@ -156,8 +158,9 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             answer = None
         exchange.worded = answer is not None
         about_session = exchange.session and seen.status_code in GONE
-        # An error that names no request may be about the session alone, so that it says nothing of the call.
-        exchange.answered = answer is not None and (exchange.own or not about_session)
+        # An error that names no request may be about the session or the sign-in alone, and say nothing of the call.
+        of_call = exchange.own or not (about_session or seen.status_code in UNSENT)
+        exchange.answered = answer is not None and of_call
         if about_session:
             exchange.probe, said = await self._probe(request)
             exchange.same = exchange.probe == seen.status_code and said == _said(body)

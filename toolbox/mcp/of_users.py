@@ -134,6 +134,8 @@ class UserServer(OpenServer):
         if known is None:
             return self._question()
         if call.tool == SIGN_IN:
+            if await self._wants_more():
+                return self._question()
             if call.still_listed is not None:
                 call.still_listed(await self.list())
             return Answer(success=True, data=f"{self._owner} is signed in at {self.name}; search for its tools again")

@@ -42,8 +42,8 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
             return HTMLResponse("<html>no</html>", status_code=int(status), headers={"retry-after": "7"})
         case ["json", status]:
             return JSONResponse({"error": "unauthorized"}, status_code=int(status))
-        case ["rpc", status]:
-            return JSONResponse(refusal, status_code=int(status))
+        case ["rpc" | "null" as named, status]:
+            return JSONResponse(refusal if named == "rpc" else refusal | {"id": None}, status_code=int(status))
         case ["params", status]:
             return JSONResponse(identity | {"error": {"code": -32602, "message": "bad"}}, status_code=int(status))
         case ["broken"]:
@@ -79,7 +79,7 @@ async def endpoint(request: Request) -> Response:
             info = {"serverInfo": {"name": "web", "version": "1"}, "capabilities": {"tools": {}}}
             return JSONResponse(identity | {"result": info | {"protocolVersion": "2025-06-18"}})
         case "tools/list":
-            kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "params") for status in STATUSES]
+            kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "null", "params") for status in STATUSES]
             return JSONResponse(
                 identity
                 | {"result": {"tools": [_tool(n) for n in [*kinds, *ENDLESS, *OPEN, "broken", "packed", "fine"]]}}
