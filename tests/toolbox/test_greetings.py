@@ -70,3 +70,14 @@ async def test_a_refusal_that_names_what_it_calls_is_none_for_want_of_the_handsh
         (False, "initialize is required to have a name")
     ] * 2
     assert done() == ["started"]
+
+
+@promise("effects:greetings")
+async def test_the_words_of_a_tool_about_something_else_that_is_not_initialized_are_its_answer(greeted):
+    started, done = greeted
+    async with started("own") as toolbox:
+        answers = [await call(toolbox, *how) for how in (("change", intent), ("look",), ("change", intent))]
+        assert (await toolbox.catalog("anyone")).unavailable == {}
+    said = 'workspace "prod" is not initialized; run init_workspace'
+    assert [(answer.success, answer.error, answer.may_have_acted) for answer in answers] == [(False, said, False)] * 3
+    assert done() == ["started"]

@@ -14,7 +14,7 @@ from backstay.shown import message_line
 from toolbox.mcp.connection import McpConnection
 from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
 from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
-from toolbox.mcp.http_transport import CAP, GONE, HttpExchange, current
+from toolbox.mcp.http_transport import CAP, GONE, PROBE_S, HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
 from toolbox.mcp.tasks import is_task, task_of
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
@@ -30,6 +30,8 @@ _HANDSHAKE = re.compile(
 _ROUNDS = 10
 """How often a call is made again that its server only lets wait, as usual clients do."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.25
+_NO_TOOL = "backstay_no_such_tool"
+"""What no server has, so that calling it changes nothing."""
 
 
 class SessionGone(NotSent):
@@ -73,7 +75,7 @@ class ToolCallRequest:
             if reply is not None and anew and error.code == INVALID_PARAMS:
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
-            self._refuse_without_handshake(error)
+            await self._refuse_without_handshake(error)
             refusal = self._refusal(error)
             return replace(refusal, may_have_acted=refusal.may_have_acted or _waits(reply))
         except Exception as error:  # whatever else is not an answer: the request is already under way
@@ -172,21 +174,36 @@ class ToolCallRequest:
         except Exception as known:  # the cause is an implementation's detail and may quote a payload
             raise known from None
 
-    def _refuse_without_handshake(self, error: MCPError) -> None:
+    async def _refuse_without_handshake(self, error: MCPError) -> None:
         """Raise an error when the server takes no call before the handshake that it said it can do without.
 
-        Later calls get it. Whether a write took effect before it was refused, nothing proves, nor would the refusal of
+        Later calls get it. Whether a write took effect before it was refused, nothing proves, nor does the refusal of
         another call: a refusal may be behind what acts.
         """
-        connection = self._connection
-        if connection.shook_hands or _HANDSHAKE.search(error.message.replace(self._call.tool, "")) is None:
+        connection, said = self._connection, _wording(error, self._call.tool)
+        if connection.shook_hands or _HANDSHAKE.search(said[1]) is None or await self._said_of_no_tool() != said:
             return
         connection.wants_handshake = True
         connection.retire()
         if self._reads:
             raise SessionGone("the server takes no call before a handshake") from None
-        said = message_line(worded(error), 200)
-        raise OutcomeUnknown(f"the server asked for a handshake when it was called: {said}") from None
+        why = message_line(worded(error), 200)
+        raise OutcomeUnknown(f"the server asked for a handshake when it was called: {why}") from None
+
+    async def _said_of_no_tool(self) -> tuple[int, str] | None:
+        """Return in what words the server refuses a tool that it does not have; those of a tool are its own answer."""
+        ends = min(self._ends, asyncio.get_running_loop().time() + PROBE_S)
+        token = current.set(HttpExchange(ends=ends))
+        try:
+            async with asyncio.timeout_at(ends):
+                await self._connection.client.session.call_tool(_NO_TOOL, {}, **replying(None))
+        except MCPError as error:
+            return _wording(error, _NO_TOOL)
+        except Exception:  # no refusal in words, which tells nothing
+            return None
+        finally:
+            current.reset(token)
+        return None
 
     def _refuse_gone(self) -> None:
         """Raise SessionGone when the server no longer knows the session, and never saw the call."""
@@ -203,6 +220,11 @@ class ToolCallRequest:
         if lasting and self._reads:
             return refused(str(error))
         raise error from None
+
+
+def _wording(error: MCPError, tool: str) -> tuple[int, str]:
+    """Return what an error says, without the name of the tool that was called."""
+    return error.code, error.message.replace(tool, "")
 
 
 def replying(reply: InputResponse | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 `ends`: it ends at any first message but `initialize`. `wants`: it says that it
 speaks the newest revision, lists its tools, and takes no call before the handshake. `acts`: it refuses each call in the
 same words, and does what it was asked before it does. `names`: it has a tool that is called like the handshake, and
-refuses its arguments.
+refuses its arguments. `own`: its tools refuse their calls in words like those for want of a handshake.
 """
 
 import json
@@ -24,6 +24,9 @@ def note(line):
 
 def call(name):
     known = name in {"look", "change"}
+    if how == "own":
+        said = 'workspace "prod" is not initialized; run init_workspace' if known else f"Unknown tool: {name}"
+        return {"error": {"code": -32602, "message": said}}
     if how == "names":
         return {"error": {"code": -32602, "message": f"{name} is required to have a name"}}
     if not greeted:
@@ -42,7 +45,7 @@ def answer(request):
             greeted.append(request["method"])
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "greetings", "version": "1"}}
             return {"result": shape | {"capabilities": {"tools": {}}}}
-        case "server/discover" if how in {"wants", "acts", "names"}:
+        case "server/discover" if how in {"wants", "acts", "names", "own"}:
             return {"result": NEWEST}
         case "tools/list":
             schema = {"type": "object"}
