@@ -41,14 +41,15 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk_of(authority, folder, app_for, *, service=False):
+async def desk_of(authority, folder, app_for, *, service=False, path="/mcp"):
     """Serve an issuer and a server that is made for it; backstay itself signs in as a `service`."""
     issuer = Issuer(person="ana-at-notes")
     guard = Guarded(app_for(issuer), issuer)
+    guard.path = path
     async with secure(issuer.app, authority) as issuer.url, secure(guard, authority) as guard.url:
         auth = {**SERVICE, "issuer": issuer.url} if service else {}
         file = folder / "toolbox.json"
-        told = {"mcpServers": {"notes": {"url": f"{guard.url}/mcp", "auth": auth}}}
+        told = {"mcpServers": {"notes": {"url": f"{guard.url}{path}", "auth": auth}}}
         file.write_text(json.dumps(told | {"providers": {"notes": {"trusted": True}}}), encoding="utf-8")
         async with open_store(database_url=None, home=folder, encryption_keys=[]) as store:
             place = ConnectionPlace(store.connections)

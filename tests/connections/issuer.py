@@ -232,6 +232,7 @@ class Guarded:
     def __init__(self, app, issuer):
         self.app, self.issuer = app, issuer
         self.url, self.resource, self.servers = "", "", None
+        self.path = "/mcp"
         self.metadata_at = ""
         self.wanted = ""
         self.says = {"error": "who are you?"}
@@ -246,15 +247,15 @@ class Guarded:
             return
         request = Request(scope, receive)
         if request.url.path.startswith("/.well-known/oauth-protected-resource"):
-            told = {"resource": self.resource or f"{self.url}/mcp", "scopes_supported": ["notes"]}
+            told = {"resource": self.resource or f"{self.url}{self.path}", "scopes_supported": ["notes"]}
             told["authorization_servers"] = self.servers or [self.issuer.url]
             await JSONResponse(told)(scope, receive, send)
             return
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         self.seen.append(given)
         token = self.issuer.access.get(given)
-        if token is None or token.until < time.time() or token.resource != f"{self.url}/mcp":
-            at = self.metadata_at or f"{self.url}/.well-known/oauth-protected-resource/mcp"
+        if token is None or token.until < time.time() or token.resource != f"{self.url}{self.path}":
+            at = self.metadata_at or f"{self.url}/.well-known/oauth-protected-resource{self.path}"
             headers = {"www-authenticate": f'Bearer resource_metadata="{at}"'}
             await JSONResponse(self.says, 401, headers)(scope, receive, send)
             return

@@ -13,10 +13,10 @@ from tests.toolbox.servers.sessions import Sessions, app_of
 from toolbox.providers.provider import NotSent
 
 
-@pytest_asyncio.fixture
-async def desk(authority, tmp_path):
+@pytest_asyncio.fixture(params=["/mcp"])
+async def desk(authority, tmp_path, request):
     sessions = Sessions()
-    async with desk_of(authority, tmp_path, lambda _: app_of(sessions)) as found:
+    async with desk_of(authority, tmp_path, lambda _: app_of(sessions), path=request.param) as found:
         found.sessions = sessions
         await found.sign_in()
         assert (await found.call("look")).data == "the answer"
@@ -64,3 +64,11 @@ async def test_a_stream_that_is_refused_for_its_token_ends_no_session(desk):
             await asyncio.sleep(0.02)
     assert (await desk.call("look")).data == "the answer"
     assert desk.sessions.opened == 1
+
+
+@promise("effects:renewed-token")
+@pytest.mark.parametrize("desk", ["/sse"], indirect=True)
+async def test_over_the_older_transport_a_write_goes_out_again_with_a_renewed_token_and_is_answered(desk):
+    desk.issuer.forget()
+    assert (await desk.call("change", intent)).data == "the answer"
+    assert (desk.sessions.acted, desk.sessions.opened) == (["change"], 1)

@@ -79,16 +79,16 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         self,
         inner: httpx2.AsyncBaseTransport | None = None,
         *,
-        refused: Callable[[], None] | None = None,
+        answers_apart: bool = False,
         gone: Callable[[], None] | None = None,
         renews: bool = False,
     ) -> None:
-        """Call `refused` for every request that was not accepted, `gone` when a stream shows that the session is.
+        """Call `gone` when a stream shows that the session is.
 
-        `inner` sends them, where not every address may be reached. `renews`: whether a request that is refused for
-        its token is sent again with another.
+        `inner` sends them, where not every address may be reached. `answers_apart`: whether all answers come on one
+        stream. `renews`: whether a request that is refused for its token is sent again with another.
         """
-        self._refused = refused
+        self._answers_apart = answers_apart
         self._gone = gone
         self._renews = renews
         self._asking: set[asyncio.Task[None]] = set()
@@ -98,10 +98,10 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        # A message in the middle of a call, a reply or a notification, says nothing of the call. With `refused`,
-        # a failure of the stream that carries the answers counts too.
+        # A message in the middle of a call, a reply or a notification, says nothing of the call. A failure of the
+        # stream that carries all answers counts too.
         asked = _asked(request)
-        noted = asked is not None or (self._refused is not None and request.method == "GET")
+        noted = asked is not None or (self._answers_apart and request.method == "GET")
         exchange = (current.get() if noted else None) or HttpExchange()
         if asked is not None:
             exchange.begin()
@@ -112,7 +112,6 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 response = await self._inner.handle_async_request(request)
         except (httpx2.HTTPError, TimeoutError) as error:
             exchange.fault = f"{type(error).__name__}: {error}"
-            self._tell(request)
             return _failure(exchange.fault)
         exchange.status = response.status_code
         exchange.retry_after_s = _seconds(response.headers.get("retry-after"))
@@ -121,12 +120,12 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             exchange.fault = "the server compressed its answer although it was asked not to"
             return _failure(exchange.fault)
-        exchange.session = self._refused is not None or "mcp-session-id" in request.headers
+        exchange.session = self._answers_apart or "mcp-session-id" in request.headers
         if response.status_code >= 400:
             return await self._refusal(request, _with(response, stream), exchange, asked)
         if response.status_code < 300 and exchange.session:
             self._note_control(request)
-        if self._refused is not None:
+        if self._answers_apart:
             asked = None
         body = _Body(stream, exchange, asked, response, partial(self._look_behind, request, exchange))
         return _readable(response, stream, body, exchange, asked, endless=request.method == "GET")
@@ -141,12 +140,10 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
         if asked is None:
-            self._tell(request)
             return seen
         try:
             body = await _refusing_body(seen)
         except httpx2.StreamError:
-            self._tell(request)
             return seen
         answer = answer_to(asked, body, seen.charset_encoding)
         exchange.own = names(asked, body)
@@ -164,7 +161,6 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         if about_session:
             exchange.probe, said = await self._probe(request)
             exchange.same = exchange.probe == seen.status_code and said == _said(body)
-        self._tell(request)
         if answer is None:
             return seen
         return httpx2.Response(seen.status_code, headers=_JSON, content=dumped(answer), extensions=seen.extensions)
@@ -238,14 +234,10 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
     def _ends(self, request: httpx2.Request, exchange: HttpExchange) -> float | None:
         if request.method != "POST":
             return None
-        if self._refused is not None:
+        if self._answers_apart:
             # The answers come on another stream, and the client sends nothing more before this one is read.
             return asyncio.get_running_loop().time() + PIECE_S
         return exchange.ends
-
-    def _tell(self, request: httpx2.Request) -> None:
-        if self._refused is not None and request.method == "POST":
-            self._refused()
 
     async def aclose(self) -> None:
         """Close the connections."""

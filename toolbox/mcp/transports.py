@@ -287,12 +287,11 @@ def _streamable(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) ->
 def _sse(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
-        # The MCP client sends nothing more after a refused request, and reports nothing.
-        transport = ObservedTransport(inner and inner(), refused=ended.set)
+        transport = ObservedTransport(inner and inner(), answers_apart=True)
         opened = sse_client(
             str(server.url),
             sse_read_timeout=_SILENCE_S,
-            httpx_client_factory=lambda **_: _http(server, transport, auth),  # type: ignore[arg-type]  # its keywords are ours
+            httpx_client_factory=lambda **_: _http(server, transport, auth, ended.set),  # type: ignore[arg-type]  # its keywords are ours
         )
         async with opened as streams:
             yield streams
@@ -300,8 +299,36 @@ def _sse(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) -> Transp
     return open_sse
 
 
-def _http(server: ServerEntry, transport: ObservedTransport, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
+class _Client(httpx2.AsyncClient):
+    """Tell of each message that was refused in the end, also with a renewed token.
+
+    The MCP client sends nothing more after one over the older transport, and reports nothing.
+    """
+
+    def __init__(self, refused: Callable[[], None] | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._refused = refused
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request."""
+        accepted = False
+        try:
+            response = await super().send(request, **options)
+            accepted = response.status_code < 400
+        finally:
+            if self._refused is not None and request.method == "POST" and not accepted:
+                self._refused()
+        return response
+
+
+def _http(
+    server: ServerEntry,
+    transport: ObservedTransport,
+    auth: httpx2.Auth | None,
+    refused: Callable[[], None] | None = None,
+) -> httpx2.AsyncClient:
+    return _Client(
+        refused,
         transport=transport,
         headers=server.headers,
         auth=auth,
