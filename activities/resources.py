@@ -7,14 +7,17 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import structlog
+from temporalio import activity
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from activities.definitions import DefinitionFolder
 from activities.endpoints.endpoints import Endpoints
 from activities.owners import Owners
 from activities.records import Records, RunSecrets
 from activities.telemetry.attributes import note_event
-from backstay.errors import ArgumentsInvalid, BackstayError
+from backstay.client.executions import began_at
+from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
 from backstay.logs import log_event
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
@@ -166,6 +169,20 @@ class Activities:
         """
         made = None if ask.effect is None else await self.store.subruns.made(ask.run, ask.effect)
         return ask if made is None else ask.model_copy(update={"run": made.run, "effect": made.n, "decisions": ()})
+
+    async def first_stamp(self) -> str:
+        """Return the stamp for what this workflow begins; raises StoreUnavailable where Temporal does not say its age.
+
+        Of what began before Temporal was restored, nobody knows any more whether it sent something meanwhile.
+        """
+        identity, info = self.store.identity, activity.info()
+        if not identity.temporal_epoch:
+            return identity.stamp
+        try:
+            began = await began_at(self.resources.temporal, info.workflow_id or "", info.workflow_run_id or "")
+        except RPCError as error:
+            raise StoreUnavailable(f"Temporal does not say when this run began: {error.message}") from error
+        return identity.stamp_at(began)
 
     async def begin(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""

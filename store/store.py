@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,10 @@ class Store:
         """Return whether a new epoch has begun since the stamp was made."""
         return bool(store) and store.partition("/")[2] != str(self.identity.epoch)
 
+    def attempts_forgotten(self, store: str) -> bool:
+        """Return whether Temporal was restored since the stamp was made, so that it knows no attempt of before."""
+        return bool(store) and int(store.partition("/")[2]) < self.identity.temporal_epoch
+
     def run_key(self, run: str) -> bytes:
         """Return the 32-byte key of one run."""
         return self.identity.key(run)
@@ -210,7 +215,10 @@ class Store:
         if (waiting := waiting_for(self._database)) is not None:
             waiting.clear()
 
-    async def new_epoch(self) -> StoreIdentity:
-        """Begin a new epoch, as an operator does between restoring a backup and starting workers."""
-        self.identity = await self._database.write(next_epoch)
+    async def new_epoch(self, *, temporal_restored: bool = False) -> StoreIdentity:
+        """Begin a new epoch, as an operator does between restoring a backup and starting workers.
+
+        `temporal_restored`: whether Temporal was restored, too, and so has forgotten what it had runs try.
+        """
+        self.identity = await self._database.write(partial(next_epoch, temporal_restored=temporal_restored))
         return self.identity

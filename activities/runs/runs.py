@@ -100,7 +100,7 @@ class RunActivities(Activities):
         more |= chosen.opened(size, self.settings.max_completion_tokens) | await self._told_to_people(ask)
         more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)} | self.resources.times
         opened = calls.OpenedRun(
-            store=self.store.stamp,
+            store=await self.first_stamp(),
             model=chosen.act[0].name,
             policy=policy,
             policy_hash=policy.policy_hash,

@@ -121,7 +121,9 @@ class Outcomes(Activities):
         await self.store.runs.add_execution(
             row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""
         )
-        opened = calls.OpenedRun.model_validate(row.opened)
+        # The undo begins now, and so in another epoch than its run, perhaps.
+        stamp = {"store": await self.first_stamp()}
+        opened = calls.OpenedRun.model_validate(row.opened).model_copy(update=stamp)
         last = await self.store.events.last(row.run, below=FIRST_LATE)
         return calls.LoadedEffects(
             run=row.run, user_id=row.user_id, session_id=row.session_id, opened=opened, last_event=last

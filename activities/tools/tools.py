@@ -199,8 +199,10 @@ class Tools(ToolActivities):
         """Make a call that changes something, between its intent and its outcome."""
         ttl = harmless_again_s(definition, arguments)
         differs = self.store.epoch_differs(ask.store)
+        # A restored Temporal calls the first attempt that it knows of the first one.
+        tried = ask.tried or self.store.attempts_forgotten(ask.store)
         tell = await self._teller(ask.run)
-        async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs, tried=ask.tried) as send:
+        async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs, tried=tried) as send:
             answer = await send.carry(
                 self.toolbox.call(
                     definition,

@@ -10,7 +10,7 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowHandle
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.client.failures import error_from_rpc, translated_errors
 from backstay.errors import TaskInvalid
@@ -26,6 +26,7 @@ UNDO = "undo-"
 ANSWERED_WITHIN = timedelta(seconds=10)
 _ASKED_WITHIN = timedelta(seconds=5)
 _OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
+_DUE = "TemporalScheduledStartTime"
 _LONGEST_ID = 1000
 """Bytes of a workflow id that Temporal takes."""
 SEARCH_ATTRIBUTES = {
@@ -90,6 +91,25 @@ async def described(client: Client, workflow_id: str, run_id: str | None = None)
         started_at=info.start_time.ToMilliseconds() / 1000,
         closed_at=info.close_time.ToMilliseconds() / 1000 if info.HasField("close_time") else None,
     )
+
+
+async def began_at(client: Client, workflow_id: str, run_id: str) -> float:
+    """Return when an execution began, or the first one that led to it, or when a schedule was to start that one.
+
+    Raises RPCError.
+    """
+    own = await client.get_workflow_handle(workflow_id, run_id=run_id).describe(rpc_timeout=ANSWERED_WITHIN)
+    first = own
+    if own.root_id and own.root_run_id != own.run_id:
+        root = client.get_workflow_handle(own.root_id, run_id=own.root_run_id)
+        try:
+            first = await root.describe(rpc_timeout=ANSWERED_WITHIN)
+        except RPCError as error:
+            # Temporal keeps no run that ended long ago; then only its own start is known.
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+    known: dict[str, Any] = {pair.key.name: pair.value for pair in first.typed_search_attributes}
+    return min(own.start_time, first.start_time, known.get(_DUE, first.start_time)).timestamp()
 
 
 async def open_executions(client: Client, limit: int) -> list[Execution]:

@@ -102,10 +102,17 @@ async def _removed(
 
 async def new_epoch(
     *,
+    temporal_restored: Annotated[bool, Parameter(negative="")] = False,
     yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False,
     output: Output = "text",
 ) -> int:
-    """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent."""
+    """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent.
+
+    Parameters
+    ----------
+    temporal_restored
+        Temporal's database was restored, too: also ask about what it does not know to have tried.
+    """
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with open_store(settings) as store:
@@ -113,7 +120,7 @@ async def new_epoch(
         question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
         if not await is_confirmed(terminal, question, "begin a new epoch", yes=yes):
             return 1
-        new = await store.new_epoch()
+        new = await store.new_epoch(temporal_restored=temporal_restored)
     told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch}
     terminal.results(output, told, [f"store {old.id}: epoch {old.epoch} -> {new.epoch}"])
     if output == "text":

@@ -22,6 +22,8 @@ class StoreIdentity(Frozen):
 
     id: str
     epoch: int
+    temporal_epoch: int = 0
+    """The last epoch that began because Temporal was restored, too; 0 if none did."""
     secret: SecretBytes = Field(exclude=True)
     """Created with the store and never shown; every other key is derived from it."""
 
@@ -29,6 +31,14 @@ class StoreIdentity(Frozen):
     def stamp(self) -> str:
         """Return `<id>/<epoch>`, by which a run recognises its store."""
         return f"{self.id}/{self.epoch}"
+
+    def stamp_at(self, began: float) -> str:
+        """Return the stamp of what begins now, and as Temporal says began then, in unix seconds.
+
+        If that was before Temporal was restored, it may have begun once already: then it is of no epoch.
+        """
+        # The number of an epoch is the time at which it began.
+        return self.stamp if began >= self.temporal_epoch else f"{self.id}/0"
 
     def key(self, purpose: str) -> bytes:
         """Return the 32-byte key for one purpose."""
@@ -41,20 +51,21 @@ def find_or_create(connection: Connection) -> StoreIdentity:
     row = connection.execute(select(identity)).mappings().one_or_none()
     if row is not None:
         return _read(row)
-    made = {"row": 1, "id": uuid.uuid4().hex, "epoch": 1, "secret": secrets.token_bytes(32)}
+    made = {"row": 1, "id": uuid.uuid4().hex, "epoch": 1, "temporal_epoch": 0, "secret": secrets.token_bytes(32)}
     connection.execute(insert(identity).values(made))
     return _read(made)
 
 
-def next_epoch(connection: Connection) -> StoreIdentity:
-    """Begin a new epoch.
+def next_epoch(connection: Connection, *, temporal_restored: bool = False) -> StoreIdentity:
+    """Begin a new epoch; keep it as that of a restored Temporal where this was restored, too.
 
     The number comes from the clock, so that two restores of one backup do not get the same epoch.
     """
     row = connection.execute(select(identity).with_for_update()).mappings().one()
     epoch = max(int(row["epoch"]) + 1, int(time.time()))
-    connection.execute(update(identity).values(epoch=epoch))
-    return _read({**row, "epoch": epoch})
+    begun = {"epoch": epoch, "temporal_epoch": epoch if temporal_restored else row["temporal_epoch"]}
+    connection.execute(update(identity).values(**begun))
+    return _read({**row, **begun})
 
 
 def require_epoch(connection: Connection, known: StoreIdentity) -> None:
@@ -75,4 +86,5 @@ def lock_epoch(connection: Connection) -> None:
 
 
 def _read(row: Any) -> StoreIdentity:
-    return StoreIdentity(id=row["id"], epoch=row["epoch"], secret=SecretBytes(bytes(row["secret"])))
+    known = {name: row[name] for name in ("id", "epoch", "temporal_epoch")}
+    return StoreIdentity(**known, secret=SecretBytes(bytes(row["secret"])))

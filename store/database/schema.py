@@ -47,6 +47,7 @@ identity = Table(
     Column("row", Integer, primary_key=True, autoincrement=False),
     Column("id", Words, nullable=False),
     Column("epoch", Integer, nullable=False),
+    Column("temporal_epoch", Integer, nullable=False),
     Column("secret", LargeBinary, nullable=False),
 )
 

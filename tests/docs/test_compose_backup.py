@@ -206,7 +206,7 @@ async def test_what_the_commands_run_inside_brings_databases_and_volumes_back_as
             after = store.identity
     assert restored == before
     assert after.id == identity.id
-    assert after.epoch > identity.epoch
+    assert after.epoch > after.temporal_epoch > identity.epoch
 
 
 async def _typed(blocks, environment, folder):

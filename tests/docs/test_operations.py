@@ -199,6 +199,7 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
     await place.typed(only(restoring, back))
     assert not journal.exists()
     await place.typed(only(restoring, "new-epoch"))
+    await place.typed(only(commands("Restore Temporal's database"), "new-epoch"))
     async with place.worker() as worker:
         assert stamp_of(worker)[0] == store
         assert int(stamp_of(worker)[1]) > int(epoch)

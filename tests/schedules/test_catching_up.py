@@ -3,14 +3,18 @@
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from temporalio.client import ScheduleBackfill
 
+from backstay.testing import Reply
+from store.opening import open_store
 from tests.crash.temporal_server import client_of, server
+from tests.engine import pending
 from tests.ports import own_port
 from tests.requirements import promise
-from tests.schedules.office import open_office
+from tests.schedules.office import DONE, open_office, some
 
 
 @asynccontextmanager
@@ -62,3 +66,20 @@ async def test_what_was_due_longer_ago_than_the_schedule_says_is_left_out_and_co
     made_up, row = await down_for(own_port(), tmp_path, 27, every=15, catch_up=10)
     assert made_up == []
     assert row.missed >= 1
+
+
+@promise("store:retention-restored-due")
+async def test_what_was_due_before_temporal_was_restored_is_asked_about_and_not_sent(temporal, tmp_path):
+    name, mail = some("news"), {"to": "a@free.example", "subject": "s", "body": "b"}
+    async with open_store(database_url=None, home=tmp_path / "home") as store:
+        await store.new_epoch(temporal_restored=True)
+    rules = [Reply(calls=[("mail__send_email", mail)]), *DONE]
+    async with open_office(temporal, tmp_path, rules, task_queue=some("queue")) as office:
+        await office.schedule(name, every=3600)
+        schedule = temporal.get_schedule_handle(f"{office.engine.settings.task_queue}-schedule-{name}")
+        now = datetime.now(UTC)
+        await schedule.backfill(ScheduleBackfill(start_at=now - timedelta(hours=2), end_at=now - timedelta(hours=1)))
+        row = await office.until(name, lambda row: row.last)
+        (request,) = await pending(await office.asking(row.last[0].workflow_id))
+        await office.keeping.remove("schedule", name)
+        assert (request["kind"], office.engine.mailbox.requests("send_email")) == ("outcome", 0)

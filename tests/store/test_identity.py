@@ -41,6 +41,22 @@ async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path, database_u
         assert again.run_key("w/r") == store.run_key("w/r")
 
 
+@promise("store:epoch-temporal")
+async def test_only_stamps_of_before_a_restore_of_temporal_are_of_forgotten_attempts(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        first = store.stamp
+        second = (await store.new_epoch()).stamp
+        assert not any(map(store.attempts_forgotten, ("", first, second)))
+        third = (await store.new_epoch(temporal_restored=True)).stamp
+        fourth = (await store.new_epoch()).stamp
+    async with open_store(database_url=database_url, home=tmp_path) as again:
+        stamps = ("", first, second, third, fourth)
+        assert [again.attempts_forgotten(stamp) for stamp in stamps] == [False, True, True, False, False]
+        restored_at = int(third.partition("/")[2])
+        assert again.identity.stamp_at(restored_at) == fourth
+        assert again.attempts_forgotten(again.identity.stamp_at(restored_at - 0.1))
+
+
 @promise("store:epoch")
 async def test_every_new_epoch_is_later(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:

@@ -2,12 +2,14 @@
 
 import asyncio
 import sqlite3
+import uuid
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
+from store.opening import open_store
 from tests.engine import Scripts, assert_no_task_failure, ended, engine
 from tests.requirements import promise
 
@@ -126,3 +128,20 @@ async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(o
     assert (result["outcome"], [effect["state"] for effect in result["undone"]]) == ("rolled_back", ["compensated"])
     assert standing(opened, handle.id) == []
     assert (await ended(await opened.undo(handle.id)))["final_summary"] == "already undone"
+
+
+@promise("store:retention-restored-undo")
+async def test_a_run_of_before_a_restore_of_temporal_is_undone_without_a_question(temporal, tmp_path):
+    options = {"policy": POLICY, "task_queue": f"queue-{uuid.uuid4()}"}
+    async with engine(temporal, tmp_path, Scripts(), **options) as before:
+        handle = await before.start(plan("a@free.example"))
+        assert (await ended(handle))["outcome"] == "completed"
+    async with open_store(database_url=None, home=tmp_path / "home") as store:
+        await store.new_epoch(temporal_restored=True)
+    async with engine(temporal, tmp_path, Scripts(), **options) as after:
+        undone = await ended(await after.undo(handle.id))
+        assert (undone["outcome"], standing(after, handle.id)) == ("rolled_back", [])
+        async with open_store(database_url=None, home=tmp_path / "home") as store:
+            _, undo = await store.effects.of_run(f"{handle.id}/{handle.result_run_id}")
+    # The call that takes it back was made at once: it was not looked for first.
+    assert (undo.state, undo.send) == ("applied", 1)

@@ -352,6 +352,7 @@ CREATE TABLE store_identity (
     row INTEGER NOT NULL,
     id TEXT NOT NULL,
     epoch INTEGER NOT NULL,
+    temporal_epoch INTEGER NOT NULL,
     secret BYTEA NOT NULL,
     PRIMARY KEY (row)
 );
