@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -20,6 +20,7 @@ from backstay.client.roles import find_sandbox
 from backstay.client.workers import pollers
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
+from backstay.shown import one_line
 from gateways.terminal.flags import Output, duration
 from gateways.terminal.session import open_store, require_store, session
 from gateways.terminal.terminal import Terminal
@@ -59,8 +60,21 @@ async def prune(
             standings = await _standings(backstay.client, found)
             doubted = await _doubted(backstay.client, store, standings)
         ended = [standing.run for standing in standings if standing.has_ended(before) and standing not in doubted]
-        freed, damaged = await _removed(settings, store, ended, before, dry_run=dry_run)
+        freed, damaged, broken = await _removed(settings, store, ended, before, dry_run=dry_run)
     unanswered = [standing for standing in standings if standing.fault]
+    _say_kept(terminal, unanswered, doubted, broken, damaged)
+    _report(terminal, {"dry_run": dry_run, **freed}, output)
+    return 1 if unanswered or damaged or broken else 0
+
+
+def _say_kept(
+    terminal: Terminal,
+    unanswered: Sequence["_TemporalState"],
+    doubted: Sequence["_TemporalState"],
+    broken: Mapping[str, str],
+    damaged: Sequence[str],
+) -> None:
+    """Say what had to stay, and why."""
     for standing in unanswered:
         terminal.say(f"{standing.run.run} is kept, because Temporal gives no answer: {standing.fault}", "red")
     if doubted:
@@ -69,22 +83,29 @@ async def prune(
             "check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE",
             "yellow",
         )
+    for run, fault in broken.items():
+        terminal.say(f"{one_line(run, 200)} is kept, because its records cannot be removed: {fault}", "red")
     for fault in damaged:
         terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
-    _report(terminal, {"dry_run": dry_run, **freed}, output)
-    return 1 if unanswered or damaged else 0
 
 
 async def _removed(
     settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
-) -> tuple[dict[str, int], list[str]]:
-    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
+) -> tuple[dict[str, int], list[str], dict[str, str]]:
+    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots and runs had to stay."""
     from sandbox.workspaces.effects import prune_workspaces
     from store.runs.pruning import PruneReport
 
     freed: Any = PruneReport()
+    broken: dict[str, str] = {}
     for run in ended:
-        rows = await store.pruning.prune(run, before, dry_run=dry_run)
+        try:
+            rows = await store.pruning.prune(run, before, dry_run=dry_run)
+        except Exception as error:  # one broken run must not keep the others from being pruned
+            # A store that is away is the same for all of them.
+            await store.pruning.pruned()
+            broken[run.run] = one_line(f"{type(error).__name__}: {error}", 300)
+            continue
         freed = freed if rows is None else freed + rows
     # The names of those who proposed and approved are asked for longer than what a run can be undone with.
     kept_from = min(before, time.time() - settings.plans_days * 86_400)
@@ -97,7 +118,7 @@ async def _removed(
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
     sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
     counted = {"requests": requests, "ledger_rows": rows_gone}
-    return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
+    return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged, broken
 
 
 async def new_epoch(

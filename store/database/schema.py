@@ -37,6 +37,8 @@ def stored_words(text: str) -> str:
     return text if plain else text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
+HIGHEST = 2**31 - 1
+"""No number in a column of integers is higher."""
 metadata = MetaData()
 _UNKNOWN = text("state = 'unknown'")
 _UNCHECKED = text("state = 'open' AND lost_at IS NULL")
@@ -80,12 +82,15 @@ effects = Table(
     Index("effects_unknown", "effect_id", sqlite_where=_UNKNOWN, postgresql_where=_UNKNOWN),
 )
 
+# What is asked for by its value is a column beside the JSON that holds it: Postgres cannot look into JSON with a NUL.
 events = Table(
     "events",
     metadata,
     Column("run", Words, primary_key=True),
     Column("n", Integer, primary_key=True, autoincrement=False),
     Column("at", Words, nullable=False),
+    Column("name", Words, nullable=False),
+    Column("effect", Integer),
     Column("body", JSON, nullable=False),
     Column("outcome", JSON(none_as_null=True)),
 )
@@ -146,6 +151,7 @@ runs = Table(
     Column("closed_at", Double),
     Column("opened", JSON, nullable=False),
     Column("store", Words, nullable=False),
+    Column("outcome", Words),
     Column("result", JSON(none_as_null=True)),
     Column("pruned_at", Double),
     Column("session_id", Words),

@@ -28,7 +28,7 @@ from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import adopted_effects, effects, parked_undos
+from store.database.schema import HIGHEST, adopted_effects, effects, parked_undos
 from store.database.transactions import reading, writing
 from store.effects.types import BoundUndo, EffectRow, Go, Intent, IntentAnswer
 from store.ledger.noting import note
@@ -117,8 +117,6 @@ _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORIT
 # The text of the condition is that of the index, so that databases know it for the same one.
 _IS_PARKED = exists().where(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n)
 _UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"), ~_IS_PARKED)
-_HIGHEST = 2**31 - 1
-"""No number in the tables is higher."""
 _INSERT = insert(effects)
 _UPDATE = update(effects).where(
     effects.c.effect_id == bindparam("id_"),
@@ -287,8 +285,8 @@ class Effects:
         asked = {
             "run_": run,
             "to_step_": -1 if to_step is None else to_step,
-            "before_": _HIGHEST if before is None else before,
-            "limit_": _HIGHEST if limit is None else limit,
+            "before_": HIGHEST if before is None else before,
+            "limit_": HIGHEST if limit is None else limit,
         }
         return self._rows(connection, _OPEN_BEFORE, asked)
 

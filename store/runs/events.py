@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from backstay.task.event import Event, NumberedDraft, moment
 from store.database.database import Database
-from store.database.schema import events
+from store.database.schema import HIGHEST, events
 from store.database.transactions import only_with, reading, writing
 from store.ledger.noting import note
 from store.runs.parked import note_undos
@@ -25,7 +25,7 @@ _OF_RUN = (
 _OF_EFFECTS = select(events.c.body).where(
     events.c.run == bindparam("run_"),
     events.c.n > 0,
-    events.c.body["data", "effect"].as_integer().in_(bindparam("effects", expanding=True)),
+    events.c.effect.in_(bindparam("effects", expanding=True)),
 )
 _AT_ONCE = 500
 _LAST = select(func.max(events.c.n)).where(
@@ -81,8 +81,7 @@ class Events:
             kept_with = outcomes or {}
             bodies = [event.plain() for event in kept]
             rows = [
-                {"run": run, "n": body["n"], "at": body["at"], "body": body, "outcome": kept_with.get(-body["n"])}
-                for body in bodies
+                {"run": run, **_columns(body), "body": body, "outcome": kept_with.get(-body["n"])} for body in bodies
             ]
             connection.execute(_INSERT, rows)
             # A draft that is left again, or joins the timeline, is there already.
@@ -124,6 +123,14 @@ class Events:
     def last(self, connection: Connection, run: str, *, below: int) -> int:
         """Return the highest number of an event of a run that is lower than `below`; 0 when there is none."""
         return connection.execute(_LAST, {"run_": run, "below": below}).scalar() or 0
+
+
+def _columns(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those parts of an event that are columns, too."""
+    effect = (body.get("data") or {}).get("effect")
+    # The data of an event is what others say, too.
+    known = effect if type(effect) is int and 0 < effect <= HIGHEST else None
+    return {name: body[name] for name in ("n", "at", "name")} | {"effect": known}
 
 
 def _note(connection: Connection, run: str, bodies: Sequence[dict[str, Any]], rulings: Mapping[int, str]) -> None:

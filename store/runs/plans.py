@@ -22,7 +22,7 @@ _ONE = select(plans.c.plan_id).where(plans.c.run == bindparam("run_"), plans.c.p
 _UPDATE = update(plans).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
 _UNDONE = (
     select(events.c.body)
-    .where(events.c.run == bindparam("run_"), events.c.n > 0, events.c.body["name"].as_string() == "undo.ran")
+    .where(events.c.run == bindparam("run_"), events.c.n > 0, events.c.name == "undo.ran")
     .order_by(events.c.n)
 )
 _COMPENSATED = select(effects.c.n).where(

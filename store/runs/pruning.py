@@ -167,6 +167,7 @@ class Pruning:
             "user_id": "",
             "text": "",
             "opened": {},
+            "outcome": None,
             "result": None,
             "session_id": None,
             "context": None,

@@ -181,8 +181,8 @@ class Runs:
         note(connection, run, "run", "run.closed", _end(result))
         head = self._ledger.head_of(connection, run)
         told = {**result, "ledger_head": head}
-        values = {"state": "closed", "closed_at": self._clock(), "result": told, "context": context}
-        connection.execute(update(runs).where(runs.c.run == run).values(**values))
+        values = {"state": "closed", "closed_at": self._clock(), "outcome": result.get("outcome"), "result": told}
+        connection.execute(update(runs).where(runs.c.run == run).values(**values, context=context))
         return head
 
     async def unchecked(self, limit: int = 50) -> list[RunRow]:
@@ -317,7 +317,7 @@ def _in_state(chosen: Select[Any], state: RunFilter) -> Select[Any]:
         case "waiting":
             return chosen.where(runs.c.state == "open", _WAITS)
         case _:
-            return chosen.where(runs.c.result["outcome"].as_string() == state)
+            return chosen.where(runs.c.outcome == state)
 
 
 def _holding(chosen: Select[Any], words: str) -> Select[Any]:

@@ -251,6 +251,26 @@ async def test_a_run_about_which_temporal_gives_no_answer_is_kept(opened, comman
     assert rows(opened, "SELECT run FROM runs WHERE pruned_at IS NULL") == [("long-ago/no-uuid",)]
 
 
+@promise("store:prune-broken")
+async def test_a_run_whose_records_cannot_be_read_is_named_and_keeps_no_other_from_being_pruned(opened, command):
+    names = [str(uuid.uuid4()) for _ in range(3)]
+    for name in names:
+        await remember(opened, name, closed=True)
+    with sqlite3.connect(opened.settings.home / "backstay.db", timeout=10) as connection:
+        broken = (f"long-ago/{names[1]}", "p1", "done", '"no plan"', "{}", 1000, 1000)
+        connection.execute(
+            "INSERT INTO plans (run, plan_id, state, body, proposal, created_at, updated_at) VALUES (?,?,?,?,?,?,?)",
+            broken,
+        )
+
+    done = await command("prune")
+
+    assert done.code == 1
+    assert f"{broken[0]} is kept, because its records cannot be removed: " in done.err
+    assert done.out.startswith("pruned 2 runs: ")
+    assert rows(opened, "SELECT run FROM runs WHERE pruned_at IS NULL") == [(broken[0],)]
+
+
 @promise("store:unanswered-unseen")
 async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_one(opened, command):
     await remember(opened, str(uuid.uuid4()), closed=False)

@@ -103,6 +103,8 @@ CREATE TABLE events (
     run TEXT NOT NULL,
     n INTEGER NOT NULL,
     at TEXT NOT NULL,
+    name TEXT NOT NULL,
+    effect INTEGER,
     body JSON NOT NULL,
     outcome JSON,
     PRIMARY KEY (run, n)
@@ -290,6 +292,7 @@ CREATE TABLE runs (
     closed_at DOUBLE,
     opened JSON NOT NULL,
     store TEXT NOT NULL,
+    outcome TEXT,
     result JSON,
     pruned_at DOUBLE,
     session_id TEXT,
