@@ -19,7 +19,7 @@ from store.database.schema import effects, events, ledger_rows, runs
 from store.database.transactions import reading, writing
 from store.ledger.noting import note
 from store.memory.items import clean_index, drop_items
-from store.runs.naming import conversation, of_answer, of_lists, of_result, ref_of_event
+from store.runs.naming import SEALED_OF_EFFECT, conversation, of_answer, of_effect, of_lists, of_result, ref_of_event
 from store.runs.pruning import Pruning
 from store.runs.runs import Runs
 
@@ -43,7 +43,9 @@ class Forgetting:
 
         Raises TaskInvalid for a run that has not ended or that another one goes on from, and RunNotFound.
         """
-        names = await self._payloads(item)
+        # Equal payloads are one: what an effect needs stays, even if a result that is forgotten holds the same.
+        needed = await self._needed(item.run)
+        names = [name for name in await self._payloads(item) if name not in needed]
         await self._check(item.run)
         # First, so that it can be said again where this process is killed in between: an empty entry is told to nobody.
         erased = await self._blobs.of(item.run).erase(names)
@@ -60,6 +62,12 @@ class Forgetting:
         """Return whether something of a run was forgotten, so that its end is not written a second time."""
         told = select(ledger_rows.c.n).where(ledger_rows.c.run == run, ledger_rows.c.kind == "memory").limit(1)
         return connection.execute(told).first() is not None
+
+    @reading
+    def _needed(self, connection: Connection, run: str) -> frozenset[str]:
+        """Return the names of the payloads without which effects of a run could not be undone or checked."""
+        rows = connection.execute(select(*SEALED_OF_EFFECT).where(effects.c.run == run))
+        return frozenset(name for row in rows for name in of_effect(row))
 
     @reading
     def _check(self, connection: Connection, run: str) -> None:

@@ -3,14 +3,22 @@
 All that list the payloads of a run ask here, so that none of them misses what another one finds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backstay.errors import BackstayError, StoreUnavailable
 from store.blobs.blobs import Blobs
 from store.blobs.rows import SEALED
+from store.database.schema import effects
 
+SEALED_OF_EFFECT = (effects.c.arguments_sealed, effects.c.undo_sealed, effects.c.task_sealed)
+"""The columns with refs of sealed payloads that an effect needs: to be checked, undone or followed."""
 _MOST_PIECES = 10_000
+
+
+def of_effect(sealed: Iterable[str | None]) -> list[str]:
+    """Return the names of the payloads of an effect, given what is in `SEALED_OF_EFFECT`."""
+    return [f"{ref}{SEALED}" for ref in sealed if ref]
 
 
 def of_lists(result: Mapping[str, Any]) -> list[str]:

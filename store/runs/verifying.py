@@ -17,7 +17,15 @@ from store.blobs.rows import SEALED
 from store.blobs.shown import Missing
 from store.database.schema import effects, events, runs
 from store.database.transactions import reading
-from store.runs.naming import conversation, of_answer, of_lists, of_result, ref_of_event
+from store.runs.naming import (
+    SEALED_OF_EFFECT,
+    conversation,
+    of_answer,
+    of_effect,
+    of_lists,
+    of_result,
+    ref_of_event,
+)
 
 _NOTHING = frozenset[str]()
 
@@ -107,11 +115,10 @@ class Verifying:
     def _names(self, connection: Connection) -> list[_Naming]:
         of_effects: dict[str, tuple[list[str], list[str]]] = {}
         own = effects.c
-        columns = (own.run, own.result_ref, own.arguments_sealed, own.undo_sealed, own.task_sealed)
-        for run, result, *sealed in connection.execute(select(*columns)):
+        for run, result, *sealed in connection.execute(select(own.run, own.result_ref, *SEALED_OF_EFFECT)):
             results, others = of_effects.setdefault(run, ([], []))
             results += [result] if result else []
-            others += [f"{ref}{SEALED}" for ref in sealed if ref]
+            others += of_effect(sealed)
         rows = connection.execute(select(runs.c.run, runs.c.context, runs.c.result).where(runs.c.pruned_at.is_(None)))
         found: list[_Naming] = []
         for run, context, result in rows:

@@ -8,14 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from backstay.errors import RunNotFound, TaskInvalid
+from backstay.effects.effect import EffectState
+from backstay.errors import RunNotFound, TaskInvalid, WorkerMisfit
 from backstay.memory import words
 from backstay.memory.item import MemoryItem, owner_of
 from backstay.memory.words import asked_words, excerpt, words_of
+from store.effects.types import BoundUndo, Intent
 from store.memory.items import NewItem
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.corpus import QUESTIONS, asked, ordinary
-from tests.memory.recorded import Call, Recorded, ref_of_output, remember, sources
+from tests.memory.recorded import Call, Recorded, record_of_output, ref_of_output, remember, sources
 from tests.requirements import promise
 from tests.sizes import sized
 
@@ -224,3 +226,37 @@ async def test_an_item_whose_payload_is_gone_is_not_told_and_a_run_that_ends_aga
         await store.memory.items.keep(output.run, [NewItem(about, words_of("See to the boiler"))])
         assert [item.n for item in await store.memory.items.of_run("ana", output.run)] == [0]
         assert sources(await store.memory.search("ana", "valve")) == []
+
+
+@promise("store:memory-forgotten-undo")
+@pytest.mark.parametrize("needed", ["undo", "arguments", "task", ""])
+async def test_a_payload_that_an_effect_needs_outlives_a_forgotten_output_that_holds_the_same(
+    tmp_path, database_url, needed
+):
+    async with a_store(tmp_path, database_url, signer=None) as store:
+        await remember(store, "ana", BOILER)
+        key, blobs = "task-boiler/r", store.blobs.of("task-boiler/r")
+        sealed = await blobs.seal_json({"id": "m1"})
+        output = await blobs.put_json({**record_of_output("hidden"), "raw": sealed})
+        own = MemoryItem(run=key, n=9, owner="ana", kind="tool_output", tool="mail.send", ref=output)
+        await store.memory.items.keep(key, [NewItem(own, words_of("hidden"))])
+        sent = Intent(effect_id=f"{key}/1", run=key, n=1, tool="mail.send", args_digest="d", lease_s=30, user_id="ana")
+        sent = sent.model_copy(update={"arguments_sealed": sealed if needed == "arguments" else None})
+        begun = await store.effects.begin(sent, idempotency_ttl=None, attempt=1, epoch_differs=False)
+        if needed == "task":
+            await store.effects.hand_over(sent.effect_id, begun.token, sealed)
+        undo = BoundUndo(tool="mail.recall", sealed_ref=sealed, shown="recall") if needed == "undo" else None
+        values = {"result_ref": output, "undo": undo}
+        await store.effects.settle(sent.effect_id, begun.token, EffectState.APPLIED, **values)
+
+        (item,) = [item for item in await store.memory.items.of_run("ana", key) if item.n == 9]
+        await store.forgetting.item(item, by="ana@example.com")
+        fresh = store.blobs.of(key)
+        if needed:
+            assert await fresh.unseal_json(sealed) == {"id": "m1"}
+        else:
+            with pytest.raises(WorkerMisfit):
+                await fresh.unseal_json(sealed)
+        with pytest.raises(WorkerMisfit):
+            await fresh.get_json(output)
+        assert (await store.verifying.payloads()).faults == ()
