@@ -20,7 +20,7 @@ from store.database.transactions import reading, writing
 from store.ledger.noting import note
 from store.memory.items import clean_index, drop_items
 from store.runs.naming import SEALED_OF_EFFECT, conversation, of_answer, of_effect, of_lists, of_result, ref_of_event
-from store.runs.pruning import Pruning
+from store.runs.pruning import Pruning, parent_kept
 from store.runs.runs import Runs
 
 FORGOTTEN = "(forgotten)"
@@ -53,7 +53,10 @@ class Forgetting:
         return erased
 
     async def run(self, run: str, owner: str, *, by: str) -> int:
-        """Forget a run as if it was pruned; return how many payloads were erased. Raises what `item` raises."""
+        """Forget a run as if it was pruned; return how many payloads were erased.
+
+        Raises what `item` raises, and TaskInvalid while the run that delegated to it is kept.
+        """
         await self._forget_run(run, owner, by)
         return (await self._pruning.free_payloads([run])).payloads
 
@@ -100,6 +103,12 @@ class Forgetting:
     def _forget_run(self, connection: Connection, run: str, owner: str, by: str) -> None:
         lock_epoch(connection)
         _closed(connection, run)
+        if (parent := parent_kept(connection, run)) is not None:
+            name, above = (one_line(each, 100) for each in (run.rpartition("/")[0], parent))
+            raise TaskInvalid(
+                f"{name}: {above} delegated to it, and undoing that one undoes this one's effects; forget or prune "
+                f"{above} first"
+            )
         self._pruning.erase(connection, run)
         clean_index(connection)
         _note(connection, run, owner, by)

@@ -117,7 +117,7 @@ class Pruning:
         if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
             # Later runs that follow it read what it has stored.
             return None
-        if not dry_run and _is_kept_by_parent(connection, run.run):
+        if not dry_run and parent_kept(connection, run.run) is not None:
             # Its effects are in the undo stack of the run that delegated to it.
             return None
         counts = {
@@ -219,8 +219,8 @@ def _executions(connection: Connection, run: str) -> frozenset[RunExecution]:
     return frozenset(RunExecution(workflow_id=row[0], run_id=row[1]) for row in rows)
 
 
-def _is_kept_by_parent(connection: Connection, run: str) -> bool:
-    """Return whether the run that has delegated to a run is kept, so that its undo may still need the effects."""
+def parent_kept(connection: Connection, run: str) -> str | None:
+    """Return the workflow id of the run that has delegated to a run, if it is kept: its undo may need the effects."""
     above = select(subruns.c.parent).where(subruns.c.run == run)
-    kept = select(runs.c.run).where(runs.c.run.in_(above), runs.c.pruned_at.is_(None))
-    return connection.execute(kept).first() is not None
+    kept = select(runs.c.workflow_id).where(runs.c.run.in_(above), runs.c.pruned_at.is_(None))
+    return connection.execute(kept).scalar()

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from backstay.budgets.share import Share
 from backstay.effects.effect import EffectState
 from backstay.errors import RunNotFound, TaskInvalid, WorkerMisfit
 from backstay.memory import words
@@ -15,6 +16,7 @@ from backstay.memory.item import MemoryItem, owner_of
 from backstay.memory.words import asked_words, excerpt, words_of
 from store.effects.types import BoundUndo, Intent
 from store.memory.items import NewItem
+from store.subruns import Subrun
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.corpus import QUESTIONS, asked, ordinary
 from tests.memory.recorded import Call, Recorded, record_of_output, ref_of_output, remember, sources
@@ -213,6 +215,31 @@ async def test_what_a_later_run_goes_on_from_and_what_has_not_ended_is_not_forgo
         with pytest.raises(TaskInvalid, match="has not ended"):
             await store.forgetting.run("w/2", "ana", by="a")
         assert sources(await store.memory.search("ana", "boiler")) == ["boiler"]
+
+
+@promise("store:memory-forgotten-subrun")
+async def test_a_sub_run_is_forgotten_only_after_the_run_that_delegated_to_it(tmp_path, database_url):
+    async with a_store(tmp_path, database_url, signer=None) as store:
+        await remember(store, "ana", BOILER, Recorded("above", "see to the house", (), "done"))
+        share = Share(max_steps=1, max_tool_calls=1, max_code_runs=0)
+        part = Subrun(
+            workflow_id="task-boiler", parent="task-above/r", n=1, step=1, task_digest="d", context="c", share=share
+        )
+        await store.subruns.begin([part], most=1)
+        await store.subruns.opened("task-boiler", "task-boiler/r", "d")
+        sent = {"run": "task-boiler/r", "n": 1, "tool": "mail.send", "args_digest": "d", "lease_s": 30}
+        intent = Intent(effect_id="task-boiler/r/1", user_id="ana", **sent)
+        begun = await store.effects.begin(intent, idempotency_ttl=None, attempt=1, epoch_differs=False)
+        await store.effects.settle(intent.effect_id, begun.token, EffectState.APPLIED)
+        await store.subruns.adopt("task-above/r", None)
+
+        with pytest.raises(TaskInvalid, match=r"task-boiler: task-above delegated to it.* task-above first"):
+            await store.forgetting.run("task-boiler/r", "ana", by="ana@example.com")
+        assert [row.made_by for row in await store.effects.open_of_run("task-above/r")] == ["task-boiler"]
+        assert sources(await store.memory.search("ana", "boiler")) == ["boiler"]
+        for run in ("task-above/r", "task-boiler/r"):
+            await store.forgetting.run(run, "ana", by="ana@example.com")
+        assert sources(await store.memory.search("ana", "boiler house")) == []
 
 
 @promise("store:memory-erased")
