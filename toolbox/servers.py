@@ -103,7 +103,7 @@ def _signed_in(
     url = str(server.url)
 
     def opened(place: str, ways: Any, scrubber: TokenScrubber, **more: Any) -> ScrubbedServer:
-        told = {**options, **more, "redactor": lambda: scrubber.beside(redactor)}
+        told: dict[str, Any] = {**options, **more, "redactor": lambda: scrubber.beside(redactor)}
         return ScrubbedServer(McpProvider(name, ways, url=place, **told), scrubber)
 
     def with_token(owner: str, scrubber: TokenScrubber) -> ScrubbedServer:
