@@ -1,10 +1,12 @@
 """Servers that repeat the token that they were called with: nobody reads it."""
 
 import pytest_asyncio
+from structlog.testing import CapturingLogger
 
 from tests.connections.desk import desk_of
 from tests.connections.issuer import Notes
 from tests.requirements import promise
+from toolbox.mcp import provider
 
 # Nothing in them looks like a secret, so that they are found by what they are.
 TOKEN, NEXT = "violet-harbour-lantern", "amber-meadow-candle"
@@ -38,7 +40,10 @@ async def test_a_token_that_a_server_repeats_in_an_answer_is_masked_also_when_it
 
 
 @promise("connections:not-repeated")
-async def test_a_token_that_a_server_repeats_in_an_error_is_masked_also_in_the_log(desk, capfd, caplog):
+async def test_a_token_that_a_server_repeats_in_an_error_is_masked_also_in_the_log(desk, monkeypatch):
+    # Whether the product's own log is set up, and how, is a matter of the tests before.
+    log = CapturingLogger()
+    monkeypatch.setattr(provider, "_log", log)
     await desk.catalog()
     desk.guard.repeats = b"tools/call"
     answer = await desk.call("whoami")
@@ -48,7 +53,7 @@ async def test_a_token_that_a_server_repeats_in_an_error_is_masked_also_in_the_l
     desk.issuer.forget()
     desk.issuer.token = NEXT
     catalog = await desk.catalog(fresh=True)
-    logged = "".join([caplog.text, *capfd.readouterr()])
+    logged = repr(log.calls)
     assert "introspection of [REDACTED" in catalog.unavailable["notes"]
     assert "provider.unavailable" in logged
     for place in (logged, repr(catalog)):
