@@ -16,6 +16,7 @@ from sandbox.snapshots.types import RestoreReport
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
 from system.locks import file_lock
+from system.tasks import in_thread_to_its_end
 
 _UNFINISHED = "unfinished"
 _MOST_CHANGES = 200
@@ -67,28 +68,19 @@ class WorkspaceEffects:
         _write(self._unfinished, begun)
         try:
             done = await do()
-            used = {name: done[name] for name in ("used",) if name in done}
-            return await asyncio.to_thread(self._finish, begun, done, self._written) | used
-        except SnapshotRefused as error:
-            return await asyncio.to_thread(self._reverted, begun, str(error))
-        except IsolationUnavailable:
-            # Nothing ran, so nothing was reached.
-            await asyncio.shield(asyncio.to_thread(self._revert, begun.model_copy(update={"hosts": ()})))
+        except BaseException as error:
+            # Where no jail could be made nothing ran, so nothing was reached.
+            reached = () if isinstance(error, IsolationUnavailable) else hosts
+            await in_thread_to_its_end(self._revert, begun.model_copy(update={"hosts": reached}))
             raise
-        except BaseException:
-            await asyncio.shield(asyncio.to_thread(self._revert, begun))
-            raise
+        used = {name: done[name] for name in ("used",) if name in done}
+        return await in_thread_to_its_end(self._finish, begun, done, self._written) | used
 
     def revert_unfinished(self) -> None:
         """Revert an effect that began and never ended because its host died; there is at most one."""
         begun = _read(self._unfinished)
-        if begun is None:
-            return
-        known = self._recorded(begun.effect)
-        if known is None or known.answer is None:
-            self._snapshots.restore(self._root, begun.before)
-            self._keep_reach(begun)
-        remove_durably(self._unfinished)
+        if begun is not None:
+            self._revert(begun)
 
     def outcome(self, effect: str) -> dict[str, Any]:
         """Return under `ok` whether an effect took place, and what it answered, which is final; or an `error`.
@@ -126,6 +118,16 @@ class WorkspaceEffects:
         return {"ok": {"restored": shown, "count": len(restored.paths)}}
 
     def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
+        """Record what was done, or revert it: one or the other, in one thread, whoever stops waiting for it."""
+        try:
+            return self._kept(begun, done, most)
+        except SnapshotRefused as error:
+            return self._reverted(begun, str(error))
+        except BaseException:
+            self._revert(begun)
+            raise
+
+    def _kept(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         if "error" in done:
             return self._reverted(begun, done["error"], told=True)
         after = self._snapshots.take(self._root).id
@@ -155,7 +157,13 @@ class WorkspaceEffects:
         return {"ok": answer}
 
     def _revert(self, begun: EffectRecord) -> str:
-        """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
+        """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile.
+
+        An effect that is recorded with its answer took place, and stays.
+        """
+        if self._is_done(begun):
+            remove_durably(self._unfinished)
+            return ""
         left = _left(self._snapshots.restore(self._root, begun.before))
         self._keep_reach(begun)
         remove_durably(self._unfinished)
@@ -172,6 +180,10 @@ class WorkspaceEffects:
         """Remember that an effect whose files were undone could reach other hosts: it is not just repeated."""
         if begun.hosts:
             _write(self._path(begun.effect), begun)
+
+    def _is_done(self, begun: EffectRecord) -> bool:
+        known = self._recorded(begun.effect)
+        return known is not None and known.answer is not None
 
     def _recorded(self, effect: str) -> EffectRecord | None:
         return _read(self._path(effect))

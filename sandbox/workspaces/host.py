@@ -150,7 +150,9 @@ class WorkspaceServer:
     async def close(self) -> None:
         """End all unfinished calls, and wait until they are undone."""
         for task in self._tasks.values():
-            task.cancel()
+            # One that is ending already must not be cut off in that.
+            if not task.cancelling():
+                task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _answer(self, number: int, asked: dict[str, Any]) -> None:

@@ -41,6 +41,8 @@ class WorkspaceCall(Frozen):
     """Names the copy of the workspace in which it is done instead; empty for the workspace itself."""
     seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     """How long a command may take."""
+    within: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """By when a command must have ended, in seconds from when the host is asked; None: whenever it began."""
     limits: WorkspaceLimits = WorkspaceLimits()
 
 

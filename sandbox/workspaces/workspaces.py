@@ -6,7 +6,8 @@ One run at a time uses a workspace, and what it only rehearses happens in a copy
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from sandbox.workspaces.owner import owner_of, prepare
 from sandbox.workspaces.workspace import COPIES, Workspace, WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
 from system.locks import async_file_lock, file_lock
+from system.tasks import in_thread_to_its_end
 
 READING = frozenset({"read_file", "list_directory", "search", "measure"})
 WRITING = frozenset({"write_file", "edit_file", "move", "delete"})
@@ -32,6 +34,9 @@ CHECK = "check"
 """Looks at the workspace's code, for a review; no tool of a model."""
 RESTORE, OUTCOME = "restore", "outcome"
 _UNFINISHED = ".new"
+_LEAST_S = 0.1
+_Run = Callable[..., Awaitable[dict[str, Any]]]
+"""Takes a workspace, the user of its jail, and `writable`."""
 
 
 class Claims:
@@ -175,6 +180,7 @@ class Workspaces:
 
         Raises WorkspaceInvalid, WorkspaceBusy, SandboxLost or IsolationUnavailable, and then nothing has changed.
         """
+        run: _Run = partial(self._run, call, heard=heard, asked_at=time.monotonic())
         workspace = self._find(call.workspace)
         async with self._turn(workspace):
             folder = self._state / "written" / workspace.key
@@ -183,19 +189,19 @@ class Workspaces:
                 self._claims.require_free(workspace, call.run)
             else:
                 self._claims.claim(workspace, call.run)
-            await asyncio.to_thread(effects.revert_unfinished)
+            await in_thread_to_its_end(effects.revert_unfinished)
             if call.tool == OUTCOME:
                 return effects.outcome(str(call.arguments.get("effect")))
             if call.tool == RESTORE:
-                return await asyncio.to_thread(effects.restore, call.arguments)
+                return await in_thread_to_its_end(effects.restore, call.arguments)
             if call.tool not in (*READING, *WRITING, SHELL, CHECK):
                 raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
             if call.rehearsal:
-                return await self._rehearsed(call, workspace, heard)
+                return await self._rehearsed(call, workspace, run)
             uid = await self._prepare(workspace)
             if call.tool in (*READING, CHECK) or not call.writable:
-                return await self._run(call, workspace, uid, heard, writable=False)
-            return await effects.write(call, partial(self._run, call, workspace, uid, heard, writable=True))
+                return await run(workspace, uid, writable=False)
+            return await effects.write(call, partial(run, workspace, uid, writable=True))
 
     async def show(self, call: WorkspaceCall) -> dict[str, Any]:
         """Return what a file tool would change, as a unified diff under `diff`, without changing anything.
@@ -240,21 +246,21 @@ class Workspaces:
         """Return the run that has the workspace."""
         return self._claims.holder(self._find(name))
 
-    async def _rehearsed(self, call: WorkspaceCall, workspace: Workspace, heard: Heard | None) -> dict[str, Any]:
+    async def _rehearsed(self, call: WorkspaceCall, workspace: Workspace, run: _Run) -> dict[str, Any]:
         """Do one thing in a copy of the workspace, which is made with the first thing that a rehearsal does."""
         if call.arguments.get(ARGUMENT):
             return {"error": "what it does to other hosts cannot be rehearsed; leave out `network`"}
         copies = self._copies(workspace)
         try:
-            copy = await asyncio.to_thread(copies.copy, call.rehearsal)
+            copy = await in_thread_to_its_end(copies.copy, call.rehearsal)
         except (SnapshotRefused, SnapshotDamaged) as error:
             return {"error": f"the workspace cannot be copied for a rehearsal: {error}"}
         uid = await self._prepare(copy)
         if call.tool in READING or not call.writable:
-            return await self._run(call, copy, uid, heard, writable=False)
+            return await run(copy, uid, writable=False)
         effects = self._effects(copy.root, workspace, copies.records(call.rehearsal), call.limits)
-        await asyncio.to_thread(effects.revert_unfinished)
-        return await effects.write(call, partial(self._run, call, copy, uid, heard, writable=True))
+        await in_thread_to_its_end(effects.revert_unfinished)
+        return await effects.write(call, partial(run, copy, uid, writable=True))
 
     def _effects(self, root: Path, workspace: Workspace, folder: Path, limits: WorkspaceLimits) -> WorkspaceEffects:
         most = limits.narrowing(artifacts_mb=self._jails.written_mb)["artifacts_mb"]
@@ -264,13 +270,24 @@ class Workspaces:
         return Copies(workspace, self._snapshots(workspace), self._folder, self._state)
 
     async def _run(
-        self, call: WorkspaceCall, workspace: Workspace, uid: int, heard: Heard | None, *, writable: bool
+        self,
+        call: WorkspaceCall,
+        workspace: Workspace,
+        uid: int,
+        *,
+        writable: bool,
+        heard: Heard | None,
+        asked_at: float,
     ) -> dict[str, Any]:
         """Run a tool in a jail, which may or may not write to the workspace."""
         if call.tool == CHECK:
             return _answered(await self._jails.check(workspace, uid, call.arguments, seconds=call.seconds))
         if call.tool != SHELL:
             return _answered(await self._jails.files(workspace, uid, call, writable=writable))
+        if call.within is not None:
+            # The wait for its turn and the snapshot before it took a part of the time.
+            left = call.within - (time.monotonic() - asked_at)
+            call = call.model_copy(update={"seconds": round(max(_LEAST_S, min(call.seconds, left)), 1)})
         ended, use = await self._jails.shell(workspace, uid, call, writable=writable, heard=heard)
         used = {"used": use.plain()}
         if ended.overfull:
@@ -293,7 +310,7 @@ class Workspaces:
         """Return the user of the workspace's jails, once it owns what it must."""
         number = workspace.root.stat().st_ino
         if self._prepared.get(workspace.key) != number:
-            await asyncio.to_thread(prepare, workspace.root)
+            await in_thread_to_its_end(prepare, workspace.root)
             self._prepared[workspace.key] = number
         return owner_of(workspace.root)
 

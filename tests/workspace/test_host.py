@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,10 @@ async def test_a_provider_calls_shows_and_refuses(client):
     assert "in use by run r" in (busy.error or "")
     lost = ProviderCall(tool="read_file", arguments={"path": "a"}, deadline_s=5)
     assert (await files.call(lost)).error == NO_WORKSPACE
+
+
+@promise("workspaces:one-outcome")
+async def test_a_command_that_asks_for_more_time_than_its_answer_has_ends_before_that(client):
+    shell = workspace_providers(client)["shell"]
+    call = replace(call_of("run", effect="p4", command="sleep 50", timeout_s=50), deadline_s=10)
+    assert (await shell.call(call)).data["exit_code"] == 124

@@ -1,12 +1,18 @@
 """Writing calls happen once, leave nothing half done, and are undone to the last byte."""
 
+import asyncio
+import itertools
 import json
 import os
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
 from sandbox.snapshots.snapshots import Snapshots
+from sandbox.snapshots.types import Snapshot
 from sandbox.workspaces import owner
 from sandbox.workspaces.workspace import Workspace
 from sandbox.workspaces.workspaces import Claims
@@ -106,6 +112,51 @@ async def test_an_effect_that_was_cut_off_is_undone_before_anything_else_happens
 async def test_the_outcome_of_an_effect_is_known_with_its_answer(desk: Desk):
     written = await desk.ask("write_file", effect="e", path="a", content="1")
     assert await desk.ask("outcome", effect="e") == {"applied": True, "answer": written}
+
+
+@promise("workspaces:one-outcome")
+@pytest.mark.parametrize("reached", [{}, {"network": ["far.example"]}], ids=["alone", "with-a-host"])
+async def test_a_command_that_is_cut_off_after_its_end_is_recorded_as_what_became_of_its_files(
+    desk: Desk, monkeypatch, reached
+):
+    await desk.ask("write_file", path="a", content="before")
+    ended, go_on, take = asyncio.Event(), threading.Event(), Snapshots.take
+    loop, taken = asyncio.get_running_loop(), itertools.count(1)
+
+    def slow(snapshots: Snapshots, root: Path) -> Snapshot:
+        snapshot = take(snapshots, root)
+        if next(taken) == 2:
+            loop.call_soon_threadsafe(ended.set)
+            go_on.wait(60)
+        return snapshot
+
+    monkeypatch.setattr(Snapshots, "take", slow)
+    running = asyncio.create_task(desk.ask("run", effect="e", command="echo after > a; echo > new", **reached))
+    await asyncio.wait_for(ended.wait(), 60)
+    running.cancel()
+    await asyncio.wait({running}, timeout=1)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (await desk.ask("outcome", effect="e"))["applied"]
+    assert ((desk.root / "a").read_text(encoding="ascii"), (desk.root / "new").exists()) == ("after\n", True)
+    assert sorted((await desk.ask("restore", effect="e"))["restored"]) == ["a", "new"]
+    assert (desk.root / "a").read_text(encoding="ascii") == "before"
+
+
+@promise("workspaces:one-outcome")
+async def test_the_snapshot_before_a_command_counts_against_the_time_for_its_answer(desk: Desk, monkeypatch):
+    take = Snapshots.take
+
+    def slow(snapshots: Snapshots, root: Path) -> Snapshot:
+        time.sleep(3)
+        return take(snapshots, root)
+
+    monkeypatch.setattr(Snapshots, "take", slow)
+    call = desk.call("run", command="sleep 60").model_copy(update={"within": 5.0})
+    said = (await desk.workspaces.call(call))["ok"]
+    assert said["exit_code"] == 124
+    assert said["duration_ms"] < 4000
 
 
 @promise("workspaces:claims")

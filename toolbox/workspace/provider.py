@@ -27,6 +27,7 @@ from toolbox.providers.provider import NotSent, ProviderCall, WorkspaceAccess
 NO_WORKSPACE = "this run has no workspace; its task names one in `workspace`"
 _COMMAND_S = 60.0
 _MARGIN_S = 2.5
+"""What is left of the time for an answer when a command must have ended, for the snapshot after it."""
 _NOT_ALLOWED = 126
 
 
@@ -125,8 +126,11 @@ class WorkspaceProvider:
     async def _send(self, call: ProviderCall, ends: float) -> Answer:
         assert call.workspace_access is not None  # noqa: S101 - refused before
         left = max(0.1, ends - time.monotonic())
-        wanted = float(call.arguments.get("timeout_s", _COMMAND_S))
-        given = _given(call, call.workspace_access) | {"seconds": max(0.1, min(wanted, left - _MARGIN_S))}
+        times = {
+            "seconds": max(0.1, float(call.arguments.get("timeout_s", _COMMAND_S))),
+            "within": max(0.1, left - _MARGIN_S),
+        }
+        given = _given(call, call.workspace_access) | times
         try:
             said = await asyncio.wait_for(self._host.call(**given), left)
         except TimeoutError:
