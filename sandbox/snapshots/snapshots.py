@@ -47,6 +47,8 @@ class Snapshots:
         """
         self._check_outside(root)
         with self._alone(), opened_root(root, unlocking=False) as top:
+            # A restore that was killed left it; it is nobody's.
+            sweep_staging(top)
             index = ManifestIndex.load(self._folder / _INDEX, top)
             started = time.time_ns()
             walk = _walk(top, index, self._blobs.keep, self._limits, restoring=False)

@@ -3,11 +3,22 @@
 import asyncio
 import hashlib
 import json
+import sys
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid, Final, IsolationUnavailable, SnapshotDamaged, SnapshotRefused
+from pydantic import Field
+
+from backstay.errors import (
+    ArgumentsInvalid,
+    Final,
+    IsolationUnavailable,
+    SnapshotDamaged,
+    SnapshotRefused,
+    StoreUnavailable,
+)
 from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
@@ -19,6 +30,7 @@ from system.locks import file_lock
 from system.tasks import in_thread_to_its_end
 
 _UNFINISHED = "unfinished"
+_UNTOLD = "untold"
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
@@ -38,18 +50,28 @@ class EffectRecord(Frozen):
     """None: it has not ended, or was cut off."""
     hosts: tuple[str, ...] = ()
     """What it could reach outside, where nothing is undone."""
+    replaced: dict[str, str] = Field(default_factory=dict, exclude_if=lambda replaced: not replaced)
+    """In a record of its revert: what each file held that was added or edited since, which `after` keeps; the SHA-256
+    of a file, the target of a link. A person may have done that, and nobody can tell."""
 
 
 class WorkspaceEffects:
     """Surround what writes to one workspace with two snapshots and a record."""
 
-    def __init__(self, root: Path, snapshots: Snapshots, folder: Path, *, written_mb: int) -> None:
-        """Keep the records of this workspace in the folder; `written_mb` is how much one call may write."""
+    def __init__(
+        self, root: Path, snapshots: Snapshots, folder: Path, *, written_mb: int, keep_replaced: bool = True
+    ) -> None:
+        """Keep the records of this workspace in the folder; `written_mb` is how much one call may write.
+
+        `keep_replaced` says that people work there too, so that what a revert replaces is kept for them.
+        """
         self._root = root
         self._snapshots = snapshots
         self._folder = folder
         self._written = written_mb * _MB
+        self._keep_replaced = keep_replaced
         self._unfinished = folder / _UNFINISHED
+        self._untold = folder / _UNTOLD
         folder.mkdir(parents=True, exist_ok=True)
 
     async def write(self, call: WorkspaceCall, do: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
@@ -71,7 +93,7 @@ class WorkspaceEffects:
         except BaseException as error:
             # Where no jail could be made nothing ran, so nothing was reached.
             reached = () if isinstance(error, IsolationUnavailable) else hosts
-            await in_thread_to_its_end(self._revert, begun.model_copy(update={"hosts": reached}))
+            await in_thread_to_its_end(self._revert_unanswered, begun.model_copy(update={"hosts": reached}))
             raise
         used = {name: done[name] for name in ("used",) if name in done}
         return await in_thread_to_its_end(self._finish, begun, done, self._written) | used
@@ -80,7 +102,17 @@ class WorkspaceEffects:
         """Revert an effect that began and never ended because its host died; there is at most one."""
         begun = _read(self._unfinished)
         if begun is not None:
-            self._revert(begun)
+            self._revert_unanswered(begun)
+
+    def with_notice(self, said: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of a call, with what earlier calls that had no answer replaced when they were reverted."""
+        if not self._untold.is_file():
+            return said
+        notice = "; ".join(self._untold.read_text(encoding="utf-8").splitlines())
+        remove_durably(self._untold)
+        if "error" in said:
+            return said | {"error": f"{said['error']}; {notice}"}
+        return said | {"ok": said["ok"] | {"notice": notice}}
 
     def outcome(self, effect: str) -> dict[str, Any]:
         """Return under `ok` whether an effect took place, and what it answered, which is final; or an `error`.
@@ -124,7 +156,7 @@ class WorkspaceEffects:
         except SnapshotRefused as error:
             return self._reverted(begun, str(error))
         except BaseException:
-            self._revert(begun)
+            self._revert_unanswered(begun)
             raise
 
     def _kept(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
@@ -156,25 +188,65 @@ class WorkspaceEffects:
         remove_durably(self._unfinished)
         return {"ok": answer}
 
-    def _revert(self, begun: EffectRecord) -> str:
-        """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile.
+    def _revert(self, begun: EffectRecord) -> tuple[str, str]:
+        """Restore what was there before; nobody else of us works in the workspace meanwhile.
 
-        An effect that is recorded with its answer took place, and stays.
+        Return words about what could not be brought back, and about what a person can have back: people may have
+        worked there. An effect that is recorded with its answer took place, and stays.
         """
         if self._is_done(begun):
             remove_durably(self._unfinished)
-            return ""
-        left = _left(self._snapshots.restore(self._root, begun.before))
+            return "", ""
+        held, kept = self._hold(begun)
+        left: list[str] = []
+        if held != begun.before:
+            # Files that somebody changes from here on are not in what is held, so they are left alone.
+            left = _left(self._snapshots.restore(self._root, begun.before, expect=held))
         self._keep_reach(begun)
         remove_durably(self._unfinished)
-        return f"{counted(len(left), 'thing')} could not be brought back, such as {left[0]}" if left else ""
+        return f"{counted(len(left), 'thing')} could not be brought back, such as {left[0]}" if left else "", kept
 
     def _reverted(self, begun: EffectRecord, error: str, *, told: bool = False) -> dict[str, Any]:
         """Return an error, with what is left of what the call did; `told`: it says by itself where nothing is."""
-        left = self._revert(begun)
+        left, kept = self._revert(begun)
+        more = f"; {kept}" if kept else ""
         if left:
-            return {"error": f"{error}; what it did was undone, but {left}", "partly": True}
-        return {"error": error if told else f"{error}; nothing of it was kept"}
+            return {"error": f"{error}; what it did was undone, but {left}{more}", "partly": True}
+        return {"error": f"{error}{more}" if told else f"{error}; nothing of it was kept{more}"}
+
+    def _revert_unanswered(self, begun: EffectRecord) -> None:
+        """Revert a call that nobody gets an answer of; the next call in the workspace tells what came of it."""
+        words = [each for each in self._revert(begun) if each]
+        if words:
+            known = self._untold.read_text(encoding="utf-8").splitlines() if self._untold.is_file() else []
+            line = f"an earlier call of {begun.tool} was cut off and undone: {'; '.join(words)}"
+            # The log of the host has it also where the disk is full.
+            sys.stderr.write(f"workspace {self._root}: {line}\n")
+            with suppress(OSError):
+                write_whole(self._untold, "\n".join([*known, line][-_MOST_LEFT:]).encode())
+
+    def _hold(self, begun: EffectRecord) -> tuple[str | None, str]:
+        """Keep what is there before it is reverted, also from pruning as long as the run has effects.
+
+        Return the snapshot of it, and words for people if it holds files that are about to go.
+        """
+        if not self._keep_replaced:
+            return None, ""
+        try:
+            held = self._snapshots.take(self._root).id
+            replaced = {
+                ascii(change.path)[1:-1]: change.after.content
+                for change in self._snapshots.changes(begun.before, held)
+                if change.kind != "mode" and change.after is not None and change.after.kind in ("file", "symlink")
+            }
+            if not replaced:
+                return held, ""
+            path = self._folder / f"replaced-{_digest(begun.effect)[:12]}-{held[:12]}.json"
+            _write(path, begun.model_copy(update={"after": held, "hosts": (), "replaced": replaced}))
+        except (SnapshotRefused, StoreUnavailable, OSError) as error:
+            return None, f"no copy could be kept of what was there before that: {error}"
+        what = f"what {counted(len(replaced), 'file')} held meanwhile, such as '{next(iter(replaced))}'"
+        return held, f"a person can have back {what}, with {path.name}"
 
     def _keep_reach(self, begun: EffectRecord) -> None:
         """Remember that an effect whose files were undone could reach other hosts: it is not just repeated."""
@@ -189,7 +261,7 @@ class WorkspaceEffects:
         return _read(self._path(effect))
 
     def _path(self, effect: str) -> Path:
-        return self._folder / f"{hashlib.sha256(effect.encode()).hexdigest()}.json"
+        return self._folder / f"{_digest(effect)}.json"
 
 
 def prune_workspaces(home: Path, runs: Collection[str], *, dry_run: bool = False) -> tuple[list[int], list[str]]:
@@ -232,6 +304,10 @@ def _read(path: Path) -> EffectRecord | None:
 
 def _write(path: Path, record: EffectRecord) -> None:
     write_whole(path, json.dumps(record.plain()).encode())
+
+
+def _digest(effect: str) -> str:
+    return hashlib.sha256(effect.encode()).hexdigest()
 
 
 def _left(restored: RestoreReport) -> list[str]:

@@ -27,7 +27,9 @@ from system.files import read_json, remove_durably, write_whole
 from system.locks import async_file_lock, file_lock
 from system.tasks import in_thread_to_its_end
 
-READING = frozenset({"read_file", "list_directory", "search", "measure"})
+MEASURE = "measure"
+"""Measures files, for a review; no tool of a model."""
+READING = frozenset({"read_file", "list_directory", "search", MEASURE})
 WRITING = frozenset({"write_file", "edit_file", "move", "delete"})
 SHELL = "run"
 CHECK = "check"
@@ -200,8 +202,10 @@ class Workspaces:
                 return await self._rehearsed(call, workspace, run)
             uid = await self._prepare(workspace)
             if call.tool in (*READING, CHECK) or not call.writable:
-                return await run(workspace, uid, writable=False)
-            return await effects.write(call, partial(run, workspace, uid, writable=True))
+                said = await run(workspace, uid, writable=False)
+            else:
+                said = await effects.write(call, partial(run, workspace, uid, writable=True))
+            return said if call.tool in (CHECK, MEASURE) else effects.with_notice(said)
 
     async def show(self, call: WorkspaceCall) -> dict[str, Any]:
         """Return what a file tool would change, as a unified diff under `diff`, without changing anything.
@@ -264,7 +268,8 @@ class Workspaces:
 
     def _effects(self, root: Path, workspace: Workspace, folder: Path, limits: WorkspaceLimits) -> WorkspaceEffects:
         most = limits.narrowing(artifacts_mb=self._jails.written_mb)["artifacts_mb"]
-        return WorkspaceEffects(root, self._snapshots(workspace), folder, written_mb=most)
+        snapshots, real = self._snapshots(workspace), root == workspace.root
+        return WorkspaceEffects(root, snapshots, folder, written_mb=most, keep_replaced=real)
 
     def _copies(self, workspace: Workspace) -> Copies:
         return Copies(workspace, self._snapshots(workspace), self._folder, self._state)

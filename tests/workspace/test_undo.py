@@ -1,19 +1,23 @@
 """Writing calls happen once, leave nothing half done, and are undone to the last byte."""
 
 import asyncio
+import hashlib
 import itertools
 import json
 import os
+import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.snapshots.types import Snapshot
+from sandbox.snapshots.types import Snapshot, SnapshotChange
 from sandbox.workspaces import owner
+from sandbox.workspaces.effects import WorkspaceEffects, prune_workspaces
 from sandbox.workspaces.workspace import Workspace
 from sandbox.workspaces.workspaces import Claims
 from tests.requirements import promise
@@ -106,6 +110,111 @@ async def test_an_effect_that_was_cut_off_is_undone_before_anything_else_happens
     assert await desk.ask("outcome", effect="cut") == {"applied": False, "answer": None}
     assert list(desk.held()) == ["a"]
     assert (desk.root / "a").read_text(encoding="ascii") == "before"
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let a person do something when the snapshot before the next call has been taken."""
+    take, waiting = Snapshots.take, [act]
+
+    def taken(snapshots: Snapshots, root: Path) -> Snapshot:
+        snapshot = take(snapshots, root)
+        if waiting:
+            waiting.pop()()
+        return snapshot
+
+    monkeypatch.setattr(Snapshots, "take", taken)
+
+
+def had_back(desk: Desk, area: Path, said: str) -> dict[str, bytes]:
+    """Return the files that a person can have back, found as the page says."""
+    named = re.search(r"replaced-[0-9a-f-]+\.json", said)
+    assert named is not None, said
+    (record,) = (area / "state/written").glob(f"*/{named[0]}")
+    blobs = area / "snapshots" / record.parent.name / "blobs"
+    replaced = json.loads(record.read_bytes())["replaced"]
+    return {path: (blobs / held).read_bytes() for path, held in replaced.items()}
+
+
+@promise("workspaces:replaced")
+async def test_what_a_person_changed_after_a_call_was_cut_off_can_be_had_back_and_the_next_call_says_so(
+    desk: Desk, area
+):
+    await desk.ask("write_file", path="a", content="before")
+    workspace = Workspace(name=desk.name, root=desk.root)
+    taken = Snapshots(area / "snapshots" / workspace.key).take(desk.root)
+    begun = {"effect": "cut", "tool": "run", "before": taken.id}
+    (area / "state/written" / workspace.key / "unfinished").write_text(json.dumps(begun), encoding="ascii")
+    (desk.root / "a").write_text("a person's", encoding="ascii")
+    (desk.root / "notes").mkdir()
+    (desk.root / "notes/new").write_text("theirs, too", encoding="ascii")
+    # The check of the call comes first, and its answer reaches nobody.
+    assert await desk.ask("outcome", effect="cut") == {"applied": False, "answer": None}
+    assert (desk.root / "a").read_text(encoding="ascii") == "before"
+    read = await desk.ask("read_file", path="a")
+    assert "an earlier call of run was cut off and undone: a person can have back what 2 files held" in read["notice"]
+    assert had_back(desk, area, read["notice"]) == {"a": b"a person's", "notes/new": b"theirs, too"}
+    assert "notice" not in await desk.ask("read_file", path="a")
+
+
+@promise("workspaces:replaced")
+async def test_what_a_person_changed_during_a_call_that_failed_can_be_had_back_and_its_error_says_so(
+    desk: Desk, area, monkeypatch
+):
+    await desk.ask("write_file", path="a", content="before")
+    meanwhile(monkeypatch, lambda: (desk.root / "theirs").write_text("a person's", encoding="ascii"))
+    said = await desk.ask("edit_file", path="a", old="nowhere", new="x")
+    assert said.startswith("a: `old` occurs 0 times, not 1; nothing was changed; a person can have back what 1 file")
+    assert had_back(desk, area, said) == {"theirs": b"a person's"}
+
+
+@promise("workspaces:replaced")
+async def test_a_file_that_a_person_saves_while_a_call_is_reverted_is_left_alone_and_named(desk: Desk, monkeypatch):
+    await desk.ask("write_file", path="a", content="before")
+    meanwhile(monkeypatch, lambda: (desk.root / "new").write_text("by then", encoding="ascii"))
+    changes = Snapshots.changes
+
+    def later(snapshots: Snapshots, before: str, after: str) -> list[SnapshotChange]:
+        (desk.root / "new").write_text("and by now", encoding="ascii")
+        return changes(snapshots, before, after)
+
+    monkeypatch.setattr(Snapshots, "changes", later)
+    said = await desk.ask("edit_file", path="a", old="nowhere", new="x")
+    assert "1 thing could not be brought back, such as 'new': somebody else" in said
+    assert (desk.root / "new").read_text(encoding="ascii") == "and by now"
+
+
+@promise("workspaces:replaced")
+async def test_a_call_that_failed_and_changed_nothing_restores_nothing(desk: Desk, monkeypatch):
+    await desk.ask("write_file", path="a", content="before")
+    monkeypatch.setattr(Snapshots, "restore", None)
+    assert await desk.ask("edit_file", path="a", old="nowhere", new="x") == (
+        "a: `old` occurs 0 times, not 1; nothing was changed"
+    )
+
+
+@promise("workspaces:replaced")
+async def test_what_could_not_be_kept_before_a_call_was_reverted_is_said(desk: Desk):
+    said = await desk.ask("run", command="for i in $(seq 400); do mkdir d && cd d; done")
+    assert "nothing of it was kept; no copy could be kept of what was there before that: d/d/d" in said
+    assert desk.held() == {}
+
+
+@promise("workspaces:replaced")
+async def test_pruning_keeps_what_a_revert_replaced_until_its_run_is_pruned(desk: Desk, tmp_path):
+    snapshots = tmp_path / "snapshots/key"
+    effects = WorkspaceEffects(desk.root, Snapshots(snapshots), tmp_path / "workspace-state/written/key", written_mb=1)
+
+    async def cut_off() -> dict[str, object]:
+        (desk.root / "theirs").write_text("a person's", encoding="ascii")
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        await effects.write(desk.call("run", effect="w/1/1", command="make"), cut_off)
+    kept = snapshots / "blobs" / hashlib.sha256(b"a person's").hexdigest()
+    prune_workspaces(tmp_path, ["w/2"])
+    assert kept.read_bytes() == b"a person's"
+    prune_workspaces(tmp_path, ["w/1"])
+    assert not kept.exists()
 
 
 @promise("workspaces:once")
