@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.snapshots.types import RestoreReport
+from sandbox.snapshots.types import RestoreReport, SnapshotChange
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
 from system.locks import file_lock
@@ -169,7 +170,7 @@ class WorkspaceEffects:
             for change in changes
             if change.kind != "mode" and change.after is not None and change.after.kind == "file"
         ]
-        size = sum(node.size for _, node in written)
+        size = _new_bytes(changes)
         if size > most:
             return self._reverted(begun, f"it wrote {size} bytes, more than {most}")
         answer = done["ok"] | {
@@ -304,6 +305,20 @@ def _read(path: Path) -> EffectRecord | None:
 
 def _write(path: Path, record: EffectRecord) -> None:
     write_whole(path, json.dumps(record.plain()).encode())
+
+
+def _new_bytes(changes: Iterable[SnapshotChange]) -> int:
+    """Count the bytes of files that were not there before under another name: a move writes nothing."""
+    gone: Counter[str] = Counter()
+    come: Counter[str] = Counter()
+    sizes: dict[str, int] = {}
+    for change in changes:
+        for node, counts in ((change.before, gone), (change.after, come)):
+            if node is not None and node.kind == "file":
+                counts[node.content] += 1
+                sizes[node.content] = node.size
+    # As many files as are gone of one content may have moved; any more of it were written.
+    return sum(sizes[content] * count for content, count in (come - gone).items())
 
 
 def _digest(effect: str) -> str:

@@ -330,3 +330,21 @@ async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):
     command = desk.call("run", command="ulimit -v; ulimit -t")
     said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
     assert said["ok"]["stdout"].split() == [str(2048 << 10), "300"]
+
+
+@promise("workspaces:moved")
+async def test_files_that_a_call_only_moves_or_swaps_do_not_count_as_written_and_copies_of_them_do(desk: Desk):
+    (desk.root / "folder").mkdir()
+    (desk.root / "folder/big").write_bytes(b"x" * (2 << 20))
+    (desk.root / "other").write_bytes(b"y" * (2 << 20))
+    swap = "mv other kept && mv renamed/big other && mv kept renamed/big"
+    for tool, arguments, fault in (
+        ("move", {"source": "folder", "destination": "renamed"}, None),
+        ("run", {"command": swap}, None),
+        ("run", {"command": "cp other copied; mv other again"}, "it wrote 2097152 bytes, more than 1048576"),
+    ):
+        call = desk.call(tool, **arguments)
+        said = await desk.workspaces.call(call.model_copy(update={"limits": WorkspaceLimits(artifacts_mb=1)}))
+        assert fault in said["error"] if fault else "ok" in said, said
+    assert (desk.root / "renamed/big").read_bytes()[:1] == b"y"
+    assert sorted(path.name for path in desk.root.iterdir()) == ["other", "renamed"]
