@@ -37,6 +37,7 @@ _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
 _MOST_LEFT = 10
 _MB = 1 << 20
+_ONLY_A_PERSON = "no call can do that, as none can write here until a person has, in the folder itself"
 
 
 class EffectRecord(Frozen):
@@ -78,14 +79,18 @@ class WorkspaceEffects:
     async def write(self, call: WorkspaceCall, do: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Return what was done, with the snapshots around it; work done before under this effect is not repeated.
 
-        When it fails, nothing of it is left.
+        When it fails, nothing of it is left. Raises SnapshotRefused, before anything is done, where the workspace holds
+        something that no snapshot can.
         """
         if not call.effect:
             raise ArgumentsInvalid(f"{call.tool} writes, and needs an effect id")
         known = self._recorded(call.effect)
         if known is not None and known.answer is not None:
             return {"ok": known.answer}
-        taken = await asyncio.to_thread(self._snapshots.take, self._root)
+        try:
+            taken = await asyncio.to_thread(self._snapshots.take, self._root)
+        except SnapshotRefused as error:
+            raise SnapshotRefused(f"{error}; {_ONLY_A_PERSON}") from error
         hosts = tuple(each.words for each in sites_of(call.arguments))
         begun = EffectRecord(effect=call.effect, tool=call.tool, before=taken.id, hosts=hosts)
         _write(self._unfinished, begun)

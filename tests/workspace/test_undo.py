@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
+from backstay.errors import IsolationUnavailable, SandboxLost, SnapshotRefused, WorkspaceBusy, WorkspaceInvalid
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.snapshots.types import Snapshot, SnapshotChange
+from sandbox.snapshots.types import Snapshot, SnapshotChange, SnapshotLimits
 from sandbox.workspaces import owner
 from sandbox.workspaces.effects import WorkspaceEffects, prune_workspaces
 from sandbox.workspaces.workspace import Workspace
 from sandbox.workspaces.workspaces import Claims
+from tests.docs.blocks import table
 from tests.requirements import promise
 from tests.workspace.desk import Desk
 
@@ -110,6 +111,30 @@ async def test_an_effect_that_was_cut_off_is_undone_before_anything_else_happens
     assert await desk.ask("outcome", effect="cut") == {"applied": False, "answer": None}
     assert list(desk.held()) == ["a"]
     assert (desk.root / "a").read_text(encoding="ascii") == "before"
+
+
+@promise("workspaces:too-much")
+async def test_a_file_that_no_snapshot_keeps_blocks_every_call_that_writes_until_a_person_removes_it(desk: Desk):
+    with (desk.root / "big").open("wb") as file:
+        file.truncate(SnapshotLimits().file_bytes + 1)
+    (desk.root / "big").chmod(0o644)
+    for tool, arguments in (("delete", {"path": "big"}), ("run", {"command": "rm big"})):
+        with pytest.raises(SnapshotRefused, match=r"^big cannot be kept .*over the limit.* until a person has, in the"):
+            await desk.ask(tool, **arguments)
+    assert (await desk.ask("list_directory"))["total"] == 1
+    (desk.root / "big").unlink()
+    assert (await desk.ask("write_file", path="a", content="1"))["size"] == 1
+
+
+@promise("workspaces:too-much")
+def test_the_page_has_the_limits_of_snapshots():
+    limits = SnapshotLimits()
+    assert [row[1] for row in table("docs/workspace.md", "What a snapshot can keep is bounded:")] == [
+        f"{limits.entries:,}",
+        f"{limits.total_bytes // 10**9} GB",
+        f"{limits.file_bytes // 10**6} MB, or `BACKSTAY_ARTIFACTS_MB` if that is more",
+        f"{limits.depth}",
+    ]
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
