@@ -271,6 +271,7 @@ async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator
     async with open_store(settings, signs=True) as store:
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
+        await store.renewing.renew()
         await store.deltas.sweep()
         if settings.payloads != "files":
             await store.blobs.move_spilled()

@@ -48,6 +48,7 @@ from store.runs.revealing import Revealing
 from store.runs.runs import Runs
 from store.runs.verifying import Verifying
 from store.secrets.handles import SecretHandles
+from store.secrets.renewing import Renewing
 from store.secrets.seal import Seal
 from store.standing.starts import Starts
 from store.standing.tasks import StandingTasks
@@ -89,8 +90,6 @@ class Store:
         self.plans = Plans(database, clock)
         self._open_notices(clock, now)
         self.pauses = Pauses(database, now)
-        self.standing = StandingTasks(database, clock, seal.with_own(identity.key("triggers")))
-        self.starts = Starts(database, clock, seal.with_own(identity.key("triggers")))
         self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
         self.subruns = Subruns(database, self.events)
         self.touching = Touching(self.runs, self.effects, self.blobs)
@@ -106,6 +105,10 @@ class Store:
         key = self.identity.key("connections")
         self.connections = Connections(database, clock, now, seal.with_own(key), key)
         self.own_servers = OwnServers(database, clock, seal.with_own(key))
+        of_triggers = seal.with_own(self.identity.key("triggers"))
+        self.standing = StandingTasks(database, clock, of_triggers)
+        self.starts = Starts(database, clock, of_triggers)
+        self.renewing = Renewing(database, of_triggers=of_triggers, of_connections=seal.with_own(key))
 
     def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
         """Have each transaction write to the ledger what it has noted."""

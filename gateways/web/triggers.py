@@ -58,7 +58,11 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
 
 async def _believed(page: PageRoutes, request: Request) -> tuple[KeptTask, bytes]:
     """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
-    found = await page.store.standing.trigger(request.path_params["name"])
+    try:
+        found = await page.store.standing.trigger(request.path_params["name"])
+    except BackstayError as error:
+        log.warning("trigger.failed", status=503, error=str(error))
+        raise TriggerRefused(503, "StoreUnavailable", "triggers cannot be read now; send it again later") from None
     try:
         # The same for all names; only those who have its key are told what a trigger itself takes.
         body = await read_body(request, _MOST, BODY_S)

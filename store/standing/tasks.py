@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import structlog
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from backstay.errors import TaskInvalid
+from backstay.errors import StoreUnavailable, TaskInvalid, WorkerMisfit
 from backstay.frozen import Frozen
 from backstay.task.standing import Kind, StandingTask
 from store.database.database import Database
@@ -21,6 +22,7 @@ _ONE = select(standing_tasks).where(_NAMED)
 _LOCKED = _ONE.with_for_update()
 _ALL = select(standing_tasks).order_by(standing_tasks.c.kind, standing_tasks.c.name)
 _COUNT = select(func.count()).where(standing_tasks.c.kind == bindparam("kind_"))
+_log = structlog.get_logger(__name__)
 
 
 class StartState(StrEnum):
@@ -81,9 +83,16 @@ class StandingTasks:
 
     @reading
     def trigger(self, connection: Connection, name: str) -> tuple[KeptTask, bytes] | None:
-        """Return a trigger and its key; None where there is none of that name."""
+        """Return a trigger and its key; None where there is none of that name, or where its key cannot be read."""
         row = connection.execute(_ONE, {"kind_": "trigger", "name_": name}).first()
-        return None if row is None or row.sealed_key is None else (_read(row), self._seal.open(bytes(row.sealed_key)))
+        if row is None or row.sealed_key is None:
+            return None
+        try:
+            return _read(row), self._seal.open(bytes(row.sealed_key))
+        except (WorkerMisfit, StoreUnavailable) as error:
+            # Its sender has proved nothing yet, and must not be told more than of a name that is not there.
+            _log.error("trigger.key_unreadable", trigger=name, error=str(error))
+            return None
 
     @reading
     def every(self, connection: Connection) -> list[KeptTask]:

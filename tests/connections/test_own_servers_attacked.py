@@ -156,6 +156,29 @@ async def test_what_no_key_opens_any_more_is_asked_for_anew_and_stops_nothing_el
             await provider.close()
 
 
+@promise("connections:keys-rotated")
+async def test_what_a_worker_seals_again_outlives_the_old_key(tmp_path):
+    old, new = (Fernet.generate_key().decode() for _ in range(2))
+    grant = Grant(issuer=FAR, resource=FAR, access_token=TOKEN, token_endpoint=FAR, client={})
+    async with kept(tmp_path, keys=[]) as (registry, _):
+        # From before there were keys.
+        await registry.add(ANA, "first", FAR, {"X-Key": PASSWORD}.items())
+    async with kept(tmp_path, keys=[old]) as (registry, store):
+        await registry.add(ANA, "second", FAR, {"X-Key": PASSWORD}.items())
+        await store.connections.connect(ANA, "notes", grant, ends_at=None)
+        await store.connections.keep_client("notes", FAR, FAR, {"client_id": "x"})
+        await store.connections.begin_sign_in("state", ANA, "notes", {"verifier": "v"})
+    async with kept(tmp_path, keys=[new, old]) as (_, store):
+        await store.renewing.renew()
+        await store.renewing.renew()
+    async with kept(tmp_path, keys=[new]) as (registry, store):
+        assert {server.headers["X-Key"] for server in await store.own_servers.listed(ANA)} == {PASSWORD}
+        (connection,) = await store.connections.listed(ANA)
+        assert (connection.state, connection.grant) == ("connected", grant)
+        assert await store.connections.client("notes", FAR, FAR) == {"client_id": "x"}
+        assert await store.connections.take_sign_in("state") == (ANA, "notes", {"verifier": "v"})
+
+
 @promise("connections:own-servers-counted")
 def test_calls_of_all_servers_of_users_are_counted_under_one_name():
     class Meter:

@@ -5,8 +5,12 @@ import json
 import time
 
 import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
 
+import opening
 from backstay.client.schedules import Schedules
+from backstay.errors import StoreUnavailable
 from tests.engine import ended, pending, update
 from tests.requirements import promise
 from tests.schedules.office import ANA, open_office, some
@@ -98,6 +102,53 @@ async def test_what_is_forged_stale_or_replayed_is_refused_and_leaves_nothing(of
         assert (answer.status_code, answer.json()["error"]["type"]) == (409, "Replayed")
         assert (await client.get(signed["url"])).status_code == 405
     assert await counted(office, name) == 1
+
+
+async def started_and_stopped(settings, client):
+    """Do with the store what a worker does before it takes work."""
+    async with opening.open_fit_store(settings, client):
+        pass
+
+
+@promise("schedules:trigger-key-rotated")
+async def test_a_trigger_is_believed_after_the_encryption_keys_were_rotated(temporal, tmp_path):
+    old, new = (Fernet.generate_key().decode() for _ in range(2))
+    async with open_office(temporal, tmp_path, encryption_keys=[old]) as office:
+        await started_and_stopped(office.engine.settings, temporal)
+        key = await office.trigger(name := some("rotated"))
+        assert (await office.send(name, FREE, "e1")).status_code == 202
+        await office.until(name, lambda row: row.last[0].state == "ended")
+        rotating = office.engine.settings.model_copy(update={"encryption_keys": (SecretStr(new), SecretStr(old))})
+    await started_and_stopped(rotating, temporal)
+    async with open_office(temporal, tmp_path, encryption_keys=[new]) as office:
+        office.keys[name] = key
+        assert (await office.send(name, FREE, "e2")).status_code == 202
+        await office.until(name, lambda row: row.last[0].told == "completed")
+
+
+@promise("schedules:trigger-attacks")
+async def test_a_trigger_whose_key_nobody_can_read_answers_as_one_that_is_not_there(temporal, tmp_path):
+    old, new = (Fernet.generate_key().decode() for _ in range(2))
+    async with open_office(temporal, tmp_path, encryption_keys=[old]) as office:
+        key = await office.trigger(name := some("lost"))
+    async with open_office(temporal, tmp_path, encryption_keys=[new]) as office:
+        answers = [await office.send(name, FREE, key="x"), await office.send(some("none"), FREE, key="x")]
+        answers.append(await office.send(name, FREE, key=key))
+        assert [answer.status_code for answer in answers] == [403] * 3
+        assert len({answer.text for answer in answers}) == 1
+        assert "BACKSTAY" not in answers[0].text
+
+
+@promise("schedules:trigger-attacks")
+async def test_where_the_store_does_not_answer_nobody_unsigned_learns_why(office, name, monkeypatch):
+    with monkeypatch.context() as down:
+
+        async def fails(_):
+            raise StoreUnavailable("store: BACKSTAY_DATABASE_URL postgresql://db.internal does not answer")
+
+        down.setattr(office.page.page.store.standing, "trigger", fails, raising=False)
+        answer = await office.send(name, FREE, key="x")
+    assert (answer.status_code, "BACKSTAY" in answer.text, "internal" in answer.text) == (503, False, False)
 
 
 @promise("schedules:trigger-bounds")
