@@ -42,7 +42,7 @@ class Following(Activities):
         if row is None or row.run == run:
             named = one_line(f"{task.follows.workflow_id}/{task.follows.run_id}", 160)
             raise TaskInvalid(f"follows: this store knows no run {named}; `backstay list` shows the runs")
-        if row.pruned_at is None:
+        if row.pruned_at is None and row.opened:
             policy = _as_strict_as(row, policy)
         if (why := _refusal(row, task, policy, started_by)) is not None:
             raise TaskInvalid(f"follows: {why}")
@@ -132,6 +132,9 @@ def _refusal(row: RunRow, task: Task, policy: Policy, started_by: str) -> str | 
     name = one_line(row.workflow_id, 100)
     if row.pruned_at is not None:
         return f"{name} was pruned, so nothing is left of it to go on from; start a new run"
+    if not row.opened:
+        # A store that was restored knows only the end of a run that began after the backup.
+        return f"the store does not know how {name} began; start a new run"
     if row.user_id != task.user_id:
         return f"{name} belongs to another user; a run can only follow one of its own user_id"
     if row.session_id != task.session_id:

@@ -110,6 +110,12 @@ class Outcomes(Activities):
         row = await self.store.runs.get(workflow_id, ask.workflow_run_id)
         if row is None:
             raise RunNotFound(f"workflow_id: this store knows no run of {workflow_id[:100]!r}")
+        row.require_not_pruned()
+        if not row.opened:
+            raise RunNotFound(
+                f"workflow_id: the store does not know how {workflow_id[:100]!r} began, nor who may undo it; "
+                "look at its effects, and undo them by hand"
+            )
         await self._refuse_open(workflow_id, row.run)
         for below in await self.store.subruns.below(row.run):
             if below.run is not None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from backstay.client import Backstay
-from backstay.errors import ArgumentsInvalid, BackstayError, TaskInvalid
+from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, TaskInvalid
 from backstay.redaction.handles import handles_in
 from backstay.testing import Conversation
 from store.opening import open_store
@@ -272,6 +272,21 @@ async def test_a_pruned_run_is_not_followed_and_a_followed_one_is_not_pruned_bef
         assert await store.pruning.prune(idle[following.id], late) is not None
         assert await store.pruning.prune(idle[run.id], late) is not None
     assert "was pruned" in await office.refused(following)
+
+
+@promise("sessions:lost-beginning")
+async def test_a_run_of_which_a_restored_store_knows_only_the_end_is_refused_at_once(office):
+    run = await office.first(calls(BOOK), finished("booked"))
+    first = (await office.backstay.execution(run.id)).first_run_id
+    with sqlite3.connect(office.opened.settings.home / "backstay.db") as database:
+        database.execute("DELETE FROM runs WHERE workflow_id = ?", (run.id,))
+    async with open_store(database_url=None, home=office.opened.settings.home) as store:
+        # What a run does that began after the backup, and ends after the restore.
+        await store.runs.closed(f"{run.id}/{first}", (await run.result()).plain())
+    async with asyncio.timeout(30):
+        assert "does not know how" in await office.refused(run)
+        with pytest.raises(RunNotFound, match="does not know how"):
+            await (await office.backstay.start_undo(run.id)).result()
 
 
 @promise("sessions:ended")
