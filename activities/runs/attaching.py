@@ -7,7 +7,7 @@ from activities.model.transcript import Utterance
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.provenance.source import TASK_OF_OTHERS
 from backstay.task.attaching import shown_or_refused
-from backstay.task.attachment import ATTACHED, Attachment
+from backstay.task.attachment import Attachment, attached_to
 from backstay.task.context import MEDIA
 from backstay.task.media import Media, within
 from backstay.task.task import Task
@@ -38,7 +38,7 @@ async def _bytes_of(store: Store, run: str, attachment: Attachment, place: int) 
         return attachment.decoded()
     workflow_id, _, _ = run.rpartition("/")
     try:
-        return await store.blobs.of(f"{workflow_id}/{ATTACHED}").unseal(attachment.ref)
+        return await store.blobs.of(attached_to(workflow_id)).unseal(attachment.ref)
     except (Missing, ArgumentsInvalid):
         raise TaskInvalid(
             f"attachments.{place}: the worker's store has no such bytes for the run {workflow_id}; attach the file "

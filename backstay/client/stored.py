@@ -6,6 +6,7 @@ path.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,6 @@ from backstay.redaction.handles import handles_in, replace_handles, unescape_loo
 from backstay.rooms import ROOMS, open_house
 from backstay.settings import Settings
 from backstay.task.attaching import read_attached
-from backstay.task.attachment import ATTACHED
 
 
 @asynccontextmanager
@@ -47,8 +47,8 @@ async def attached(workflow_id: str, files: Sequence[Path]) -> list[dict[str, An
     """
     read = await asyncio.to_thread(read_attached, files)
     async with _opened(Settings.load()) as store:
-        blobs = store.blobs.of(f"{workflow_id}/{ATTACHED}")
-        return [{**named, "ref": await blobs.seal(data)} for named, data in read]
+        refs = await store.blobs.attach(workflow_id, [data for _, data in read], time.time())
+    return [{**named, "ref": ref} for (named, _), ref in zip(read, refs, strict=True)]
 
 
 async def revealed(workflow_id: str, namespace: str, wish: dict[str, Any], key: bytes | None) -> str:

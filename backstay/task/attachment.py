@@ -15,6 +15,11 @@ ATTACHED = "attached"
 """Beneath this name of a workflow id the store keeps what is attached before the run begins."""
 
 
+def attached_to(workflow_id: str) -> str:
+    """Return the name under which the store keeps what is attached to the next run of a workflow id."""
+    return f"{workflow_id}/{ATTACHED}"
+
+
 class Attachment(PublicInput):
     """Name a picture or PDF, and where its bytes are: in the store under a `ref`, or here as `data`."""
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.errors import StoreUnavailable
+from backstay.task.attachment import attached_to
 from store.blobs.objects import ObjectPart, Objects
 from store.blobs.rows import MOST_BYTES, SEALED, PayloadKey, PayloadRows, unwritten
 from store.blobs.shown import (
@@ -317,6 +318,13 @@ class BlobStore(FileBlobStore):
     def of(self, run: str) -> Blobs:
         """Return the payloads of one run."""
         return Blobs(self.root, run, self._recent, self._common)
+
+    async def attach(self, workflow_id: str, files: Sequence[bytes], at: float) -> list[str]:
+        """Seal what is attached, at a time in unix seconds, to the next run of a workflow id; return the refs."""
+        run = attached_to(workflow_id)
+        # First, so that nothing lies there of which a row does not say whose it is, and since when.
+        await self.rows.attach(run, at)
+        return [await self.of(run).seal(data) for data in files]
 
     def content(self, name: str, data: bytes) -> bytes:
         """Return what a payload holds as it lies somewhere; raises what `unseal` raises of one that is there."""

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from backstay.task.attachment import attached_to
 from store.blobs.objects import Object
 from store.blobs.rows import PayloadRows
 from store.blobs.shown import RunDirectory, key_of
@@ -69,9 +70,11 @@ class RowLocation:
 
     async def folders(self) -> list[str]:
         """Return the folders of all runs that have payloads here."""
-        self.runs = {key_of(row.run): row for row in await self._known()}
+        known = await self._known()
+        self.runs = {key_of(row.run): row for row in known}
         there = await self._rows.runs()
-        self.runs |= {key_of(run): Owner(run, is_open=False) for run in there if key_of(run) not in self.runs}
+        others = there | {attached_to(row.run.rpartition("/")[0]) for row in known}
+        self.runs |= {key_of(run): Owner(run, is_open=False) for run in others if key_of(run) not in self.runs}
         return sorted(map(key_of, there))
 
     async def listed(self, folder: str) -> list[Object]:

@@ -18,6 +18,8 @@ SEALED = ".sealed"
 """The end of the name of a payload that is sealed."""
 SHARED = "shared"
 """The name of an empty payload, which says that a run's payloads are files as well; it is not a ref."""
+ATTACHED_AT = "attached"
+"""The name of a payload that says when bytes were last attached to a run that was to begin; it is not a ref."""
 AT_ONCE = 100
 _PART = "{}.part{:012d}"
 """The name of a part of a payload that is still being sent; no ref."""
@@ -96,11 +98,22 @@ class PayloadRows:
         """Mark the payloads of a run as shared."""
         _keep(connection, PayloadKey(run, SHARED), b"")
 
+    @writing
+    def attach(self, connection: Connection, run: str, at: float) -> None:
+        """Say when, in unix seconds, something was last attached here."""
+        _keep(connection, PayloadKey(run, ATTACHED_AT), str(at).encode())
+
+    @reading
+    def attached_at(self, connection: Connection, run: str) -> float | None:
+        """Return when something was last attached here; None where nothing says so."""
+        data = connection.execute(_FIND, {"run_": run, "name_": ATTACHED_AT}).scalar()
+        return None if data is None else float(bytes(data))
+
     @reading
     def shown(self, connection: Connection, run: str) -> list[str]:
         """Return the names of all payloads of a run that are not sealed."""
         names = connection.execute(_NAMES, {"run_": run}).scalars()
-        return [name for name in names if name not in {SHARED, FOLLOWS} and not name.endswith(SEALED)]
+        return [name for name in names if name not in {SHARED, FOLLOWS, ATTACHED_AT} and not name.endswith(SEALED)]
 
     @reading
     def some(self, connection: Connection, run: str, names: Sequence[str]) -> dict[str, bytes]:

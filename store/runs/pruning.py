@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, exists, func, select, update
 
 from backstay.frozen import Frozen
-from backstay.task.attachment import ATTACHED
+from backstay.task.attachment import attached_to
 from store.blobs.blobs import BlobStore
 from store.blobs.objects import Objects
 from store.blobs.shown import folder_of, key_of
@@ -30,6 +30,10 @@ from store.ledger.noting import note
 from store.memory.items import drop_items
 from store.runs.plans import forget_plans, settle_plans
 
+_CLOCKS_S = 60.0
+"""How far the clock of a program that attaches files may be ahead of that of the worker which begins the run."""
+_AWAITED_S = 30 * 86_400.0
+"""How long attached bytes await a run; those that are older were attached again to one that had begun."""
 _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
 """The runs that runs follow which are kept."""
 
@@ -147,15 +151,33 @@ class Pruning:
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> PruneReport:
         """Remove the payloads of runs that are marked as pruned, wherever they are."""
         freed, rows = PruneReport(), self._blobs.rows
+        there = await rows.runs()
         # Files attached before they began lie beside them.
-        marked = {*marked, *(f"{run.rpartition('/')[0]}/{ATTACHED}" for run in marked)}
+        marked = {*marked, *await self._attached(marked, there)}
         # A late attempt of a run may have written after its pruning.
-        for run in sorted((await rows.runs()).intersection(marked)):
+        for run in sorted(there.intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)
             freed += PruneReport(payloads=count, bytes=size)
         if self._blobs.objects is not None:
             freed += await _free_objects(self._blobs.objects, marked, dry_run=dry_run)
         return freed + await asyncio.to_thread(self._free, marked, dry_run)
+
+    async def _attached(self, marked: Collection[str], there: Collection[str]) -> list[str]:
+        """Return where files lie that were attached to these runs; others await the next run of the same id."""
+        found: list[str] = []
+        for workflow_id in {run.rpartition("/")[0] for run in marked}:
+            attached = attached_to(workflow_id)
+            at = await self._blobs.rows.attached_at(attached) if attached in there else None
+            is_old = at is None or at < self._clock() - _AWAITED_S
+            if is_old or await self._begun_after(workflow_id, at) in marked:
+                found.append(attached)
+        return found
+
+    @reading
+    def _begun_after(self, connection: Connection, workflow_id: str, at: float) -> str | None:
+        """Return the first run of a workflow id that began after a time; None where none has."""
+        later = (runs.c.workflow_id == workflow_id, runs.c.opened_at > at - _CLOCKS_S)
+        return connection.execute(select(runs.c.run).where(*later).order_by(runs.c.opened_at).limit(1)).scalar()
 
     def erase(self, connection: Connection, run: str) -> None:
         """Mark a run as pruned, and remove its rows in the transaction under way."""

@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import time
 import uuid
 
 import pytest
 
 from backstay.errors import WorkerMisfit
 from backstay.settings import Settings
+from backstay.task.attachment import attached_to
 from opening import belongings_of, open_store
 from tests.cli.commands import bare, forked
 from tests.nursery.nursery import COMMAND
@@ -113,6 +115,22 @@ async def test_payloads_go_from_place_to_place_and_every_one_is_what_it_was(
         async with opened_store(place) as store:
             assert await lost(store, kept) == []
             await store.fitness.demand(belongings_of(Settings.load(None)))
+
+
+@promise("store:move-attached")
+async def test_what_awaits_its_run_goes_along(opened_store, command, variables, postgres, bucket):
+    variables["BACKSTAY_DATABASE_URL"] = await postgres.new_store()
+    large = os.urandom(300_000)
+    async with opened_store("files") as store:
+        await fill(store)
+        # Of a run that is kept, of one that nobody has begun yet, and from before the store noted it.
+        refs = {name: (await store.blobs.attach(name, [large], time.time()))[0] for name in ("w", "later")}
+        await store.blobs.rows.erase(attached_to("w"), ["attached"])
+    for place in (f"s3://{bucket}/p", "database", "files"):
+        moved = await command(place, "move-payloads", "--yes")
+        assert (moved.code, moved.out.startswith("moved 14 payloads")) == (0, True), moved
+        async with opened_store(place) as store:
+            assert [await store.blobs.of(attached_to(name)).unseal(ref) for name, ref in refs.items()] == [large] * 2
 
 
 @promise("store:move-killed")

@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from backstay.errors import Pruned, StoreMismatch, WorkerMisfit
+from backstay.task.attachment import attached_to
 from backstay.task.event import Event
+from store.blobs.shown import Missing
 from store.effects.types import Intent
 from store.opening import open_store
 from store.secrets.handles import SecretValue
@@ -83,6 +85,39 @@ async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_
         assert await fresh.blobs.of("w/r2").unseal_json(sealed) == "sealed by all"
         with pytest.raises(WorkerMisfit):
             await fresh.blobs.of("w/r1").get_json(shown)
+
+
+@promise("runs:attachments-awaited")
+async def test_what_is_attached_to_the_next_run_of_an_id_stays_when_earlier_ones_are_pruned(tmp_path, database_url):
+    clock, files = Clock(), [b"small", b"large" * 20_000]
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
+        there = store.blobs.of(attached_to("w"))
+
+        async def left():
+            await store.pruning.free_payloads(["w/r1", "w/r2"][: 1 + (clock.now > 700)])
+            return {ref: await there.unseal(ref) for ref in refs}
+
+        async def gone():
+            with pytest.raises(Missing):
+                await left()
+            return True
+
+        await store.blobs.attach("w", [b"first" * 20_000], clock.now)
+        clock.now += 100
+        await store.runs.opened(**opening("r1"))
+        clock.now += 400
+        refs = await store.blobs.attach("w", files, clock.now)
+        assert [*(await left()).values()] == files
+        clock.now += 100
+        await store.runs.opened(**opening("r2"))
+        assert [*(await left()).values()] == files
+        clock.now += 100
+        assert await gone()
+        refs = await store.blobs.attach("w", files, clock.now)
+        assert [*(await left()).values()] == files
+        # Nobody begins the run: it was attached again to one that had begun.
+        clock.now += 31 * 86_400
+        assert await gone()
 
 
 @promise("store:tombstone")

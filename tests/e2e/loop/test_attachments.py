@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import json
+import time
 
 import pytest
 import pytest_asyncio
@@ -176,3 +177,22 @@ async def test_what_was_attached_is_pruned_with_its_run(opened):
             with pytest.raises(Missing):
                 await store.blobs.of(f"gone/{ATTACHED}").unseal(ref)
         assert await kept.unseal(other) == SMALL
+
+
+@promise("runs:attachments-awaited")
+async def test_a_run_finds_what_was_attached_to_it_though_an_earlier_one_of_its_id_was_pruned(opened):
+    made, _ = opened
+    large = SMALL + b"x" * 100_000
+    task = {"text": "Look.", "model": "seeing"}
+
+    async def attach(store, before):
+        (ref,) = await store.blobs.attach("daily", [large], time.time() - before)
+        return task | {"attachments": [{"ref": ref, "name": "a.png"}]}
+
+    async with open_store(made.settings) as store:
+        assert (await ran(made, await attach(store, 600), "daily"))["outcome"] == "completed"
+        earlier = (await store.runs.get("daily")).run
+        # Long after that run began.
+        again = await attach(store, -600)
+        await store.pruning.free_payloads({earlier})
+        assert (await ran(made, again, "daily"))["outcome"] == "completed"
