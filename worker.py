@@ -128,7 +128,7 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
     known = read_policy(settings.policy).people
     mail = mail_of(settings, known=known, requests=store.requests, mark=store.connections.mark)
     async with (
-        connect(client=client) as backstay,
+        connect(client=client, task_queue=settings.task_queue) as backstay,
         open_webhooks(settings) as webhooks,
         delivering(store.outbox, [*webhooks, *mail]),
         tidying(store, backstay, settings.url or ""),

@@ -34,6 +34,7 @@ from store.memory.items import MemoryItems, NewItem
 from store.notices.looks import RequestViewers
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
+from store.notices.recovering import Recovering
 from store.notices.requests import Requests
 from store.own_servers import OwnServers
 from store.pauses import Pauses
@@ -123,6 +124,7 @@ class Store:
     def _open_notices(self, clock: Callable[[], float], now: Callable[[Connection], float]) -> None:
         """Keep what people are asked, and who was told of it."""
         self.requests = Requests(self._database, clock)
+        self.recovering = Recovering(self._database, clock, lambda: self.identity)
         self.looks = RequestViewers(self._database, now)
         self.outbox = Outbox(self._database, clock, now)
         self.posts = Posts(self._database, now)

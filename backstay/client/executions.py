@@ -66,6 +66,7 @@ class Execution(Frozen):
     user_id: str = ""
     task: str = ""
     """Its line; empty where it may not be there."""
+    task_queue: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -89,6 +90,7 @@ async def described(client: Client, workflow_id: str, run_id: str | None = None)
         kind=info.type.name,
         status=status,
         started_at=info.start_time.ToMilliseconds() / 1000,
+        task_queue=info.task_queue,
         closed_at=info.close_time.ToMilliseconds() / 1000 if info.HasField("close_time") else None,
     )
 
@@ -151,6 +153,7 @@ def _listed(found: WorkflowExecution) -> Execution:
         waiting=int(known.get("BackstayPending", 0)),
         user_id=str(known.get("BackstayUser", "")),
         task=str(known.get("BackstayTask", "")),
+        task_queue=found.task_queue,
     )
 
 

@@ -14,6 +14,7 @@ import structlog
 from backstay.approvals.notice import Notice
 from backstay.client import Backstay
 from backstay.errors import BackstayError, RunNotFound, Transient
+from people.notices.recovering import Recovery
 from store.notices.outbox import Claim, Lost, Outbox
 from store.store import Store
 from system.tasks import background
@@ -124,23 +125,29 @@ async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
 
 
 def tidying(store: Store, backstay: Backstay, page: str = "") -> AbstractAsyncContextManager[None]:
-    """Until the block ends, tell for runs that have ended without saying so, and forget old notices."""
+    """Until the block ends, tell for runs that have ended without saying so, and forget old notices.
+
+    First of all, the requests of a restored store are brought up to date.
+    """
     return background(_tidy(store, backstay, page))
 
 
 async def _tidy(store: Store, backstay: Backstay, page: str) -> None:
-    forgotten_at = -FORGET_EVERY_S
+    forgotten_at, recovery, hurries = -FORGET_EVERY_S, Recovery(store, backstay), False
     while True:
         try:
+            hurries = await recovery.compare()
             await close_lost(store, backstay, page)
             if time.monotonic() - forgotten_at > FORGET_EVERY_S:
                 await store.outbox.forget(time.time() - KEPT_DAYS * 86_400)
                 forgotten_at = time.monotonic()
         except BackstayError as error:
+            hurries = False
             log.warning("notices.untidy", error=str(error))
         except Exception:
+            hurries = False
             log.exception("notices.untidy")
-        await asyncio.sleep(SWEEP_EVERY_S)
+        await asyncio.sleep(0 if hurries else SWEEP_EVERY_S)
 
 
 async def close_lost(store: Store, backstay: Backstay, page: str = "") -> int:
