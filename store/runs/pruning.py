@@ -168,8 +168,7 @@ class Pruning:
         for workflow_id in {run.rpartition("/")[0] for run in marked}:
             attached = attached_to(workflow_id)
             at = await self._blobs.rows.attached_at(attached) if attached in there else None
-            is_old = at is None or at < self._clock() - _AWAITED_S
-            if is_old or await self._begun_after(workflow_id, at) in marked:
+            if at is None or at < self._clock() - _AWAITED_S or await self._begun_after(workflow_id, at) in marked:
                 found.append(attached)
         return found
 
