@@ -1,6 +1,7 @@
 """Undo effects, the last one first, each as its own visible activity."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -88,12 +89,22 @@ class Rollback:
             nonlocal outcome
             outcome = outcome.plus(undone)
 
-        with self.context.doing(State.UNDOING), self.context.activities.undoing():
+        with self._within_execution():
             async for slot, stored in self._made_by(subrun, first):
                 if await _stopped(_nothing):
                     return outcome, False
                 await (self._undo_stored(slot, count) if stored else self._undo(slot, count))
         return outcome, True
+
+    @contextmanager
+    def _within_execution(self) -> Generator[None]:
+        """Undo in this execution: a next one would not know what is left to undo, nor what comes after that."""
+        self.context.bound_undos += 1
+        try:
+            with self.context.doing(State.UNDOING), self.context.activities.undoing():
+                yield
+        finally:
+            self.context.bound_undos -= 1
 
     async def _made_by(self, subrun: str, first: int) -> AsyncIterator[tuple[Compensation, bool]]:
         """Yield the effects of a sub-run, and whether only the store holds them; those are read in pages."""

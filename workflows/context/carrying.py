@@ -156,7 +156,8 @@ class Carrying:
         context = self.context
         # The next execution would be told nothing of the ends of sub-runs.
         delegated = bool(context.state.work.subruns)
-        return context.undoing or delegated or context.activities.stopping or context.state.state is State.DONE
+        undoing = context.undoing or bool(context.bound_undos)
+        return undoing or delegated or context.activities.stopping or context.state.state is State.DONE
 
     async def wait(self, work: "asyncio.Future[Any]", given: Any) -> None:
         """Wait for the work; raises ContinueAsNewError, with what this execution was given, when that comes first."""

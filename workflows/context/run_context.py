@@ -63,6 +63,8 @@ class RunContext:
         self.undoing = False
         self.stops: list[State] = []
         """To what the pauses and undos bring the run whose words are still looked at: it is held for them already."""
+        self.bound_undos = 0
+        """How many undos are under way with which a next execution would not go on."""
         self.undos = 0
         """How often a person had effects undone while the run went on."""
         self.ending = False
