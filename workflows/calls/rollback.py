@@ -69,7 +69,7 @@ class Rollback:
     async def undo_effects(self, effects: Collection[int]) -> None:
         """Undo these effects only, the last one first."""
         state = self.context.state
-        with self.context.doing(State.UNDOING), self.context.activities.undoing():
+        with self._within_execution():
             for effect in sorted(effects, reverse=True):
                 slot = next((slot for slot in state.undo.slots if slot.effect == effect), None)
                 if slot is not None:

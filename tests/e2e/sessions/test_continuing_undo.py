@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from backstay.testing import Reply
 from tests.e2e.sessions.test_continuing import asked, finished, mail, run_of
 from tests.e2e.subruns.family import PROFILES, begun, delegate
 from tests.engine import Scripts, engine
@@ -15,6 +16,16 @@ default: {read_only: allow, write_safe: allow, restricted_write: ask}
 ask: [{tool: "mail.send_email", when: {to: {ends_with: "@ask.example"}}}]
 allow: ["engine.delegate", "mail.send_email"]
 undo: {ask: [{tool: "mail.recall_email"}]}
+"""
+# The review of every plan fails.
+PLANS = """
+default: {plans: true}
+checked:
+  plans: true
+  review:
+    max_corrections: %d
+    checks:
+      - {name: custom, tool: mail.list_customers, arguments: {limit: 1}, range: {path: result.total, max: 0}}
 """
 
 
@@ -59,3 +70,59 @@ async def test_sub_runs_are_not_started_again_while_people_are_asked_about_the_u
         assert ["error" in answer for answer in told] == [True, False]
         assert opened.mailbox.requests("send_email") == 3
         assert sorted(opened.mailbox.sent()) == ["b@free.example", "c@free.example"]
+
+
+def step(to, **fields):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}, **fields}
+
+
+def propose(*steps):
+    return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": list(steps)}})])
+
+
+async def plan_of(handle):
+    """Return how the plan of a run ended, and its steps."""
+    shown = await handle.query("plan")
+    return shown["state"], shown["reason"], [step["status"] for step in shown["steps"]]
+
+
+@promise("plans:failed-whole")
+@pytest.mark.parametrize(
+    ("groups", "state"),
+    [(("pair", "pair"), "FAILED"), ((True, False), "ROLLBACK_COMPLETED")],
+    ids=["the group of a step", "the transactional steps"],
+)
+async def test_a_plan_that_fails_is_undone_before_the_run_continues_as_new(temporal, tmp_path, groups, state):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, profiles=PLANS % 0) as opened:
+        first = step("a@free.example", transactional=groups[0])
+        fails = step("nobody", transactional=groups[1])
+        plan = propose(first, fails, step("never@free.example"))
+        handle = await opened.start(scripts.task(plan, mail("b@free.example")))
+        run = run_of(opened, handle)
+        await recalled_after_a_long_history(run, handle)
+        result = await finished(opened, run, executions=2)
+        assert result.outcome == "completed", result
+        ended = (state, "step_failed", ["rolled_back", "failed", "pending"])
+        assert (await plan_of(handle), opened.mailbox.sent()) == (ended, ["b@free.example"])
+
+
+@promise("plans:failed-whole")
+@pytest.mark.parametrize("corrections", [0, 1], ids=["at its end", "at the end of the run"])
+async def test_a_plan_that_its_review_finds_bad_is_undone_before_the_run_continues_as_new(
+    temporal, tmp_path, corrections
+):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, profiles=PLANS % corrections) as opened:
+        plan = propose(step("a@free.example"), step("b@free.example"))
+        handle = await opened.start(scripts.task(plan, profile="checked"))
+        run = run_of(opened, handle)
+        (question,) = await asked(run)
+        await run.approve(question.id, by="ana")
+        await recalled_after_a_long_history(run, handle)
+        (last,) = await asked(run)
+        await run.approve(last.id, by="ana")
+        result = await finished(opened, run, executions=2)
+        assert result.outcome == "completed", result
+        assert await plan_of(handle) == ("ROLLBACK_COMPLETED", "review_failed", ["rolled_back"] * 2)
+        assert opened.mailbox.sent() == []
