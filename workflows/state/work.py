@@ -191,6 +191,8 @@ class Work(BaseModel):
     plan: PlanAnswers | None = None
     keeps: bool = False
     """Whether a person said that what the task's plan did is kept, though its review found too much."""
+    shares: tuple[Share, ...] = ()
+    """Those about which people are asked; the next execution asks about the same, so it goes on with the request."""
     subruns: tuple[OpenSubrun, ...] = ()
     """Those under way; a run that has some does not continue as a new execution."""
     planned: bool = False

@@ -61,13 +61,15 @@ class Delegations:
         """
         state, parts = self.context.state, action.parts
         try:
-            shares = self._shares(parts)
+            shares = state.work.shares or self._shares(parts)
         except (errors.ArgumentsInvalid, errors.Denied) as error:
             state.work.fault = f"{DELEGATE}: {error}" if isinstance(error, errors.ArgumentsInvalid) else ""
             made = [_as_call(part, None) for part in parts]
             return [self._told(call, refused(error)) for call in made]
         made = [_as_call(part, share) for part, share in zip(parts, shares, strict=True)]
+        state.work.shares = tuple(shares)
         answers = await self._agreed(made)
+        state.work.shares = ()
         going = [at for at, answer in enumerate(answers) if answer is None]
         opened = [self._opened(parts[at], made[at], shares[at]) for at in going]
         state.work.subruns = tuple(child for child, _ in opened)

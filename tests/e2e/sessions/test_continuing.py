@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.e2e.loop.test_endless import executions_of
+from tests.e2e.subruns.family import PROFILES, delegate
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from tests.requirements import promise
 from tests.sizes import spread
@@ -162,6 +163,28 @@ async def test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution(tempor
         assert sorted(opened.mailbox.sent()) == ["a@free.example", "b@free.example"]
         assert result.budget.max_steps == 5
         assert "the blue one" in json.dumps(opened.model.requests[-1])
+
+
+@promise("subruns:asked-on")
+async def test_a_delegation_that_people_are_asked_about_goes_on_with_its_shares_in_the_next_execution(
+    temporal, tmp_path
+):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, profiles=PROFILES) as opened:
+        child = scripts.task(mail("a@free.example"))
+        handle = await opened.start(scripts.task(delegate(child), budget={"max_steps": 9, "max_wall_seconds": 600}))
+        run = run_of(opened, handle)
+        (request,) = await asked(run)
+        await run.top_up(by="ana", max_steps=20)
+        await continued(handle)
+        # A second request would be open by then.
+        await asyncio.sleep(1)
+        assert await asked(run) == [request]
+        await run.approve(request.id, by="ana")
+        result = await finished(opened, run, executions=2)
+        assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@free.example"])
+        shares = [event.data["share"] async for event in run.events() if event.name == "subrun.started"]
+        assert shares == [request.calls[0].arguments["share"]]
 
 
 @promise("runs:execution-plan")
