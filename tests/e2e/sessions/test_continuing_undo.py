@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from backstay.testing import Reply
-from tests.e2e.sessions.test_continuing import asked, finished, mail, run_of
+from tests.e2e.sessions.test_continuing import asked, continued, finished, mail, run_of
 from tests.e2e.subruns.family import PROFILES, begun, delegate
 from tests.engine import Scripts, engine
 from tests.requirements import promise
@@ -126,3 +126,25 @@ async def test_a_plan_that_its_review_finds_bad_is_undone_before_the_run_continu
         assert result.outcome == "completed", result
         assert await plan_of(handle) == ("ROLLBACK_COMPLETED", "review_failed", ["rolled_back"] * 2)
         assert opened.mailbox.sent() == []
+
+
+@promise("plans:failed-whole")
+async def test_a_run_is_paused_and_cancelled_while_people_are_asked_about_the_undo_of_its_plan(temporal, tmp_path):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, profiles=PLANS % 0) as opened:
+        plan = propose(step("a@free.example", transactional=True), step("nobody"))
+        handle = await opened.start(scripts.task(plan))
+        run = run_of(opened, handle)
+        (first,) = await asked(run)
+        await run.pause("a look first", by="ana")
+        await run.resume(by="ana")
+        await handle.cancel()
+        async with asyncio.timeout(150):
+            while first in (requests := await asked(run)):
+                await asyncio.sleep(0.1)
+        # What is undone at the end of a run goes on in the next execution.
+        await continued(handle)
+        assert await asked(run) == requests
+        await run.approve(requests[0].id, by="ana")
+        result = await finished(opened, run, executions=2)
+        assert (result.outcome, opened.mailbox.sent()) == ("cancelled", [])
