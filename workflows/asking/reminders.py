@@ -95,7 +95,8 @@ class Reminders:
                 timeout_summary=None if timeout is None else f"approval {pending.request.id}",
             )
         except TimeoutError:
-            return False
+            # A decision may have been accepted in the very task in which the time ran out, and then it counts.
+            return pending.decided is not None or pending.unless()
         return True
 
     def _remind(self, pending: Pending) -> None:

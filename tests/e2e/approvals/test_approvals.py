@@ -3,13 +3,17 @@
 import asyncio
 import json
 import sys
+import uuid
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio import activity
 from temporalio.client import WorkflowUpdateFailedError
 
+from activities.records import Records
+from backstay import calls
 from backstay.testing import Reply
 from tests.engine import Scripts, differing, ended, engine, pending
 from tests.requirements import promise
@@ -22,6 +26,7 @@ ask:
   - {tool: "mail.send_email", when: {to: {ends_with: "@fail.example"}}, timeout: 1s, on_expiry: fail}
   - {tool: "mail.send_email", when: {to: {ends_with: "@again.example"}}, timeout: 1s, on_expiry: escalate}
 """
+MOMENT = 'ask: [{tool: "mail.send_email", timeout: 5s, on_expiry: fail}]'
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -244,6 +249,44 @@ async def test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says(shared):
     await decide(soon, request_id="r2", verdict="reject")
     assert (await ended(soon))["outcome"] == "completed"
     assert [sent(opened, handle) for handle in (soon, fail, again)] == [[], [], []]
+
+
+@promise("approvals:expiry-moment")
+async def test_a_decision_that_is_accepted_in_the_moment_in_which_its_request_expires_counts(
+    temporal, tmp_path, monkeypatch
+):
+    show, looked = Records.show, asyncio.Queue[str]()
+
+    async def shown(records, run, payload, source, *more):
+        if activity.info().activity_type == "hide_secrets":
+            # The look at what a person typed is answered by this test, when it wants.
+            looked.put_nowait(activity.info().activity_id)
+            activity.raise_complete_async()
+        return await show(records, run, payload, source, *more)
+
+    monkeypatch.setattr(Records, "show", shown)
+    scripts, given = Scripts(), {"policy": MOMENT, "task_queue": f"moment-{uuid.uuid4()}", "cached": 0}
+    async with engine(temporal, tmp_path, scripts, **given) as opened:
+        handle = await opened.start(scripts.task(mails("a@x.example")))
+        await pending(handle)
+        deciding = asyncio.create_task(decide(handle, verdict="approve", comment="go ahead"))
+        looking = await asyncio.wait_for(looked.get(), 150)
+    # No worker is there, so that the run is told at once that the time is over and that there is no secret.
+    await happened(handle, "timer_fired")
+    look = temporal.get_async_activity_handle(workflow_id=handle.id, run_id=None, activity_id=looking)
+    await look.complete(calls.RedactedInput(typed={"comment": "go ahead"}))
+    async with engine(temporal, tmp_path, scripts, **given) as opened:
+        assert (await deciding)["state"] == "decided"
+        result = await ended(handle)
+        assert (result["outcome"], recipients(opened, handle)) == ("completed", ["a@x.example"])
+        assert "approval.expired" not in [event["name"] for event in result["events"]]
+
+
+async def happened(handle, kind):
+    """Wait until the history of a run holds such an event."""
+    async with asyncio.timeout(150):
+        while not any(event.HasField(f"{kind}_event_attributes") for event in (await handle.fetch_history()).events):
+            await asyncio.sleep(0.1)
 
 
 @promise("runs:ask-person")
