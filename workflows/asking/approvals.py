@@ -323,7 +323,7 @@ class Approvals:
         if not approval.remember:
             return changes, ()
         await self._asked(pending)
-        return changes, () if pending.lines is None else pending.lines(approval)
+        return changes, () if pending.lines is None else pending.lines(pending.request, approval)
 
     async def _asked(self, pending: "Pending") -> None:
         """Wait until a request that the execution before opened is asked here, too, or is closed."""

@@ -21,8 +21,8 @@ from workflows.state.work import RequestOutcome
 MOST_REMINDERS = 20
 """How often people are reminded of one request."""
 
-Lines = Callable[[Approval], tuple[AcceptedLine, ...]]
-"""Returns what a decision is to be remembered by; raises DecisionRefused."""
+Lines = Callable[[ApprovalRequest, Approval], tuple[AcceptedLine, ...]]
+"""Returns what a decision about a request, as it is by now, is to be remembered by; raises DecisionRefused."""
 Check = Callable[[dict[int, CallVerdict]], Awaitable[dict[int, CallVerdict]]]
 CheckAnswer = Callable[[Any], Awaitable[None]]
 """Raises DecisionInvalid for an answer that does not fit."""

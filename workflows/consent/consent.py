@@ -302,7 +302,7 @@ class Consent:
             check_changes,
             unless,
             key=key,
-            lines=lambda approval: self.lines(group, approval),
+            lines=lambda _, approval: self.lines(group, approval),
             calls={item.index: item.call for item in group} | self._program(purpose, kind),
         )
         if applies(purpose, Stage.RESERVE):

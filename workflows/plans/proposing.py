@@ -6,12 +6,14 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from backstay import calls, errors
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.approvals.admission import parts_to_decide
+from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.approvals.edits import touched
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
+from backstay.policies.accepted import AcceptedLine
 from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
@@ -229,10 +231,28 @@ class Proposing:
             check_changes,
             unless,
             key=key,
-            lines=lambda approval: self.consent.lines(by_default, approval),
+            lines=lambda request, approval: self._lines(by_default, request, approval),
             # A person who approves a plan approves all of it, so each of its steps can be read whole.
             calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
+
+    def _lines(
+        self, asks: Sequence[RuledCall], request: ApprovalRequest, approval: Approval
+    ) -> tuple[AcceptedLine, ...]:
+        """Return what a decision is to be remembered by: an approval by the steps that it lets the plan make, only."""
+        proposal = request.proposal
+        if proposal is None or approval.verdict is not Verdict.APPROVE:
+            return self.consent.lines(asks, approval)
+        mine = parts_to_decide(request, approval, self.context.approvals.starters)
+        decided = {index for part in proposal.parts if part.part in mine for index in part.steps}
+        no_processes = proposal.toggles.narrowed(approval.toggles).external_processes is False
+
+        def made(item: RuledCall) -> bool:
+            left_out = proposal.dry_run or item.index in proposal.left_out
+            return item.index in decided and not left_out and not (no_processes and item.call.tool.starts_process)
+
+        said = [item if made(item) else replace(item, by_default=False) for item in asks]
+        return self.consent.lines(said, approval)
 
     def _request(self, plan: ShownPlan, run: PlanRun, asks: list[RuledCall]) -> ApprovalRequest:
         return ApprovalRequest(

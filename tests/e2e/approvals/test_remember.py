@@ -208,6 +208,25 @@ async def test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer
     assert len([to for to in opened.mailbox.sent() if to == "a@plan.example"]) == 4
 
 
+@promise("plans:remember-made")
+async def test_of_a_plan_a_person_has_no_step_remembered_that_others_decided_or_left_out(temporal, tmp_path):
+    policy = (
+        f'{PLAIN}\nask: [{{tool: mail.send_email, when: {{to: {{equals: bo@parts.example}}}}, approvers: ["{BO}"]}}]'
+    )
+    async with engine(temporal, tmp_path, Scripts(), policy=policy, approver_key=KEY) as opened:
+        sends = [{"to": f"{name}@parts.example", "subject": "s", "body": "b"} for name in ("made", "left", "bo")]
+        steps = [{"tool": "mail.send_email", "arguments": arguments} for arguments in sends]
+        handle = await opened.start({"plan": {"steps": steps}})
+        (request,) = await pending(handle)
+        left_out = {"option": "approve_per_step", "calls": {"1": {"verdict": "reject"}}}
+        assert (await decide(handle, request, proven=False, **left_out))["state"] == "recorded"
+        more = {"remember": "always", "remember_arguments": "any"}
+        assert "remember: the decision says so of no call" in await refusal(decide(handle, request, by=BO, **more))
+        await decide(handle, request, by=BO)
+        assert (await ended(handle))["outcome"] == "completed"
+        assert opened.mailbox.sent() == ["made@parts.example", "bo@parts.example"]
+
+
 @promise("approvals:remember-authority")
 async def test_a_stranger_widens_nothing(accepting):
     opened, scripts = accepting

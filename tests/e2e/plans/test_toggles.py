@@ -172,6 +172,24 @@ async def test_a_plan_that_may_start_no_processes_runs_no_plugin_either(opened, 
     assert [path.name for path in (rooms / "quiet").iterdir()] == ["kept"]
 
 
+@promise("plans:remember-made")
+async def test_a_step_whose_process_a_person_does_not_let_start_is_not_remembered_as_allowed(opened, rooms):
+    found, pinged = opened
+    (rooms / "remembered").mkdir(parents=True)
+    writes = step("fs.write_file", path="kept", content="k")
+    given = {"workspace": "remembered", "filesystem": True}
+    said = {"toggles": {"external_processes": False}, "remember": "run"}
+    handle = await found.start({"plan": {"steps": [step("pinger.ping", who="cy"), writes]}, **given})
+    answer = await approve(handle, **said)
+    assert [line["tool"] for line in answer["remembered"]] == ["fs.write_file"]
+    assert (await ended(handle))["outcome"] == "completed"
+    alone = await found.start({"plan": {"steps": [step("pinger.ping", who="cy")]}})
+    assert "remember: the decision says so of no call" in await refused(alone, **said)
+    await approve(alone, verdict="reject")
+    await ended(alone)
+    assert not pinged.exists()
+
+
 @promise("plans:toggles-offered")
 async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_refused(opened, rooms):
     found, _ = opened
