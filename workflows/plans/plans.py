@@ -207,12 +207,16 @@ class PlanLifecycle:
 
     async def _approved(self) -> None:
         """Have one of the proposed plans approved; raises what the first of them failed with."""
-        work = self._work
+        runs = [self.context.state.plan_run(plan_id) for plan_id in self._work.proposed]
+        # Of those that an execution before proposed, people may have rejected some.
+        left = [run.id for run in runs if not run.ended]
+        if not left:
+            raise errors.StepFailed(f"{runs[0].name} failed: {runs[0].reason}")
         with self.context.doing(State.WAITING):
-            if len(work.proposed) == 1:
-                await self._agreed(work.proposed[0])
+            if len(left) == 1:
+                await self._agreed(left[0])
             else:
-                agreeing = [asyncio.ensure_future(self._agreed(plan_id)) for plan_id in work.proposed]
+                agreeing = [asyncio.ensure_future(self._agreed(plan_id)) for plan_id in left]
                 done = await asyncio.gather(*agreeing, return_exceptions=True)
                 faults = [error for error in done if isinstance(error, BaseException)]
                 ending = next((error for error in faults if not isinstance(error, ANSWERS)), None)

@@ -13,7 +13,7 @@ from store.opening import open_store
 from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.e2e.subruns.family import PROFILES, delegate
-from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
+from tests.engine import PLANS, Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from tests.requirements import promise
 from tests.sizes import spread
 from workflows.context import carrying
@@ -252,6 +252,28 @@ return [page, first, later]
         names = [event.name async for event in run.events()]
         assert (names.count("action.rehearsed"), names.count("approval.asked")) == (2, 2)
         assert names.count("program.rehearsed") == as_program
+
+
+@promise("runs:execution-rejected")
+async def test_an_alternative_that_a_person_rejected_is_not_asked_about_again_in_the_next_execution(temporal, tmp_path):
+    def letter(to):
+        step = {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
+        return {"title": to, "steps": [step]}
+
+    scripts = Scripts()
+    ways = {"plan": letter("a@ask.example"), "alternatives": [letter("b@ask.example")]}
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, profiles=PLANS) as opened:
+        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", ways)])))
+        run = run_of(opened, handle)
+        requests = {request.proposal.plan_id: request for request in await asked(run, 2)}
+        await run.reject(requests["p1"].id, by="ana")
+        await continued(handle)
+        await run.approve(requests["p2"].id, by="ana")
+        result = await finished(opened, run, executions=2)
+        assert (result.outcome, opened.mailbox.sent()) == ("completed", ["b@ask.example"])
+        assert [event.name for event in result.events].count("approval.asked") == 2
+        rejected = await handle.query("plan", {"plan_id": "p1"})
+        assert (rejected["state"], rejected["reason"]) == ("FAILED", "rejected")
 
 
 @promise("runs:execution-program")
