@@ -1,5 +1,6 @@
 """Jobs of plugins: bring them into a lane, and see what Temporal knows of them without asking a worker."""
 
+import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +21,8 @@ _WITHIN = timedelta(seconds=10)
 _SURE_S = 0.5
 """An attempt that waits for its turn ends at once; one that lasts longer has its turn."""
 _CALLS = "call_tool"
+_BEGINNING_S = (0.0, 0.1, 0.4, 1.5)
+"""When to look for a run that its lane was about to start as it was told to drop the job."""
 
 
 async def add_to_lane(backstay: Backstay, plugin: str, workflow_id: str, task: Task) -> None:
@@ -50,8 +53,11 @@ async def cancel_job(backstay: Backstay, plugin: str | None, workflow_id: str) -
         name = lane_id(backstay.task_queue, plugin)
         with suppress(RunNotFound), translated_errors(name):
             await backstay.client.get_workflow_handle(name).signal(DROP, workflow_id, rpc_timeout=_WITHIN)
-    with suppress(RunNotFound), translated_errors(workflow_id):
-        await backstay.client.get_workflow_handle(workflow_id).cancel(rpc_timeout=_WITHIN)
+    for pause in _BEGINNING_S if plugin is not None else (0.0,):
+        await asyncio.sleep(pause)
+        with suppress(RunNotFound), translated_errors(workflow_id):
+            await backstay.client.get_workflow_handle(workflow_id).cancel(rpc_timeout=_WITHIN)
+            return
 
 
 async def digest_of_job(backstay: Backstay, workflow_id: str) -> str:

@@ -41,6 +41,7 @@ class JobFollower:
         self._stopping = asyncio.Event()
         self._new: asyncio.Queue[PluginJob] = asyncio.Queue()
         self._lanes: dict[str, asyncio.Queue[PluginJob]] = {}
+        self._bringing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._following: dict[str | int, asyncio.Task[None]] = {}
         self._backstay: Backstay | None = None
@@ -55,10 +56,13 @@ class JobFollower:
         self._jobs.fail(job, REJECTED)
         if (following := self._following.pop(job.id, None)) is not None:
             following.cancel()
-        if self._backstay is None:
+        # A job that is being sent must arrive before the word that withdraws it.
+        async with self._bringing:
+            backstay = self._backstay
+        if backstay is None or not job.sent:
             return
         try:
-            await cancel_job(self._backstay, self._lane_of(job), job_id(self._backstay.task_queue, job.id))
+            await cancel_job(backstay, self._lane_of(job), job_id(backstay.task_queue, job.id))
         except BackstayError as error:
             sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
 
@@ -80,12 +84,13 @@ class JobFollower:
     async def _take_all(self, stack: contextlib.AsyncExitStack) -> None:
         while True:
             job = await self._new.get()
-            try:
-                if self._backstay is None:
-                    self._backstay = await stack.enter_async_context(self._connected())
-                await self._queue(self._backstay, job)
-            except Exception as error:  # one job must not keep the others from being taken
-                self._refuse(job, error)
+            async with self._bringing:
+                try:
+                    if self._backstay is None:
+                        self._backstay = await stack.enter_async_context(self._connected())
+                    await self._queue(self._backstay, job)
+                except Exception as error:  # one job must not keep the others from being taken
+                    self._refuse(job, error)
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Backstay]:
@@ -110,21 +115,26 @@ class JobFollower:
     async def _queue(self, backstay: Backstay, job: PluginJob) -> None:
         """Let a job wait for its turn, or attach to it. Raises BackstayError."""
         name, lane = job_id(backstay.task_queue, job.id), self._lane_of(job)
-        try:
+        known: str | None = None
+        with contextlib.suppress(RunNotFound):
             known = await digest_of_job(backstay, name)
-        except RunNotFound:
-            known = ""
+        if not job.is_open:
+            return  # it was cancelled before anything was sent
+        if known is not None and known != job.digest:
+            self._jobs.fail(job, ID_CONFLICT)
+            self._jobs.forget(job)
+            return
+        job.sent = True
+        if known is None:
             task = task_of(job)
             if lane is None:
                 await backstay.start(task, name)
             else:
                 await add_to_lane(backstay, lane, name, task)
-        if known and known != job.digest:
-            self._jobs.fail(job, ID_CONFLICT)
-            self._jobs.forget(job)
-            return
+            if not job.is_open:
+                return  # `cancel` withdraws it
         self._jobs.tell(job, "queued", {})
-        if lane is None or known:
+        if lane is None or known is not None:
             self._begin_following(backstay, job, asyncio.Event())
             return
         if lane not in self._lanes:

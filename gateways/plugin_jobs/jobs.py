@@ -17,7 +17,7 @@ _ENDED_KEPT = 10_000
 class PluginJob:
     """Hold one job, and how far it is."""
 
-    __slots__ = ("action", "arguments", "began", "digest", "id", "plugin", "status", "timeout_s", "told")
+    __slots__ = ("action", "arguments", "began", "digest", "id", "plugin", "sent", "status", "timeout_s", "told")
 
     def __init__(
         self,
@@ -40,6 +40,8 @@ class PluginJob:
         self.told: Any = None
         """The payload of the last answer."""
         self.began: float | None = None
+        self.sent = False
+        """Whether the engine may have it, though it has not answered."""
 
     @property
     def is_open(self) -> bool:

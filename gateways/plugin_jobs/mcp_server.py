@@ -1,6 +1,7 @@
 """The same plugins as MCP tools over stdio: typed schemas, progress for each step of a job, and cancellation."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import uuid
@@ -18,11 +19,13 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.places import DaemonPaths
-from gateways.plugin_jobs.protocol import LOCAL, RequestInvalid, timed_arguments, timed_schema
+from gateways.plugin_jobs.protocol import LOCAL, REJECTED, RequestInvalid, timed_arguments, timed_schema
 from gateways.plugin_jobs.running import LocalPlugins, redactor
 
 _ENDED = ("success", "error", "timeout")
 _LONGEST_NAME = 64
+_CLOSING_S = 5.0
+_LOOK_S = 0.02
 _STEPS = {"queued": 0.0, "started": 1.0}
 _INSTRUCTIONS = "Command-line tools of this machine. A call may wait until a person approves it."
 Context = ServerRequestContext[Any]
@@ -39,6 +42,17 @@ class Router:
         """Hand one answer on."""
         if id in self.calls:
             self.calls[id].put_nowait((status, payload))
+
+
+class OpenCall:
+    """Hold what became of one call of the client so far."""
+
+    __slots__ = ("is_cancelled", "job")
+
+    def __init__(self) -> None:
+        """Begin without a job."""
+        self.job: PluginJob | None = None
+        self.is_cancelled = False
 
 
 class JobBackend(Protocol):
@@ -62,16 +76,28 @@ class PluginServer:
         self._jobs = jobs
         self._router = router
         self._runs = runs
+        self._calls: dict[str, OpenCall] = {}
+        self._cancelling: set[asyncio.Task[None]] = set()
 
     def server(self) -> Server[Any]:
         """Return the MCP server."""
-        return Server(
+        server = Server[Any](
             "backstay-plugins",
             version=version(),
             instructions=_INSTRUCTIONS,
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
+        server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, self._cancelled)
+        return server
+
+    async def finish(self) -> None:
+        """Let go of what the client has cancelled, and wait until the engine has the jobs of a client that has left."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                await asyncio.gather(*self._cancelling, return_exceptions=True)
+                while self._jobs.unanswered():  # noqa: ASYNC110 - they are known to any thread
+                    await asyncio.sleep(_LOOK_S)
 
     async def _list(self, _context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         await asyncio.to_thread(self._cache.refresh)
@@ -86,6 +112,31 @@ class PluginServer:
         return types.ListToolsResult(tools=tools)
 
     async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        key, call, is_cut = str(context.request_id), OpenCall(), False
+        self._calls[key] = call
+        try:
+            return await self._carried_out(context, params, call)
+        except asyncio.CancelledError:
+            # The client cancels this call, which `_cancelled` hears of; or it has left, and its job goes on.
+            is_cut = True
+            raise
+        finally:
+            if not is_cut:
+                self._calls.pop(key, None)
+
+    async def _cancelled(self, _context: Context, params: types.CancelledNotificationParams) -> None:
+        call = self._calls.pop(str(params.request_id), None)
+        if call is None:
+            return
+        call.is_cancelled = True
+        if call.job is not None:
+            task = asyncio.ensure_future(self._runs.cancel(call.job))
+            self._cancelling.add(task)
+            task.add_done_callback(self._cancelling.discard)
+
+    async def _carried_out(
+        self, context: Context, params: types.CallToolRequestParams, call: OpenCall
+    ) -> types.CallToolResult:
         await asyncio.to_thread(self._cache.refresh)
         found = self._named().get(params.name)
         if found is None:
@@ -94,14 +145,14 @@ class PluginServer:
             job = self._job_of(*found, params.arguments or {})
         except RequestInvalid as error:
             return failed(str(error))
+        if call.is_cancelled:
+            return failed(REJECTED)
+        call.job = job
         told = self._router.calls[job.id] = asyncio.Queue()
-        self._jobs.admit(job)
         try:
+            self._jobs.admit(job)
             await self._runs.begin(job)
             return await self._followed(context, told)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._runs.cancel(job))
-            raise
         finally:
             del self._router.calls[job.id]
 
@@ -202,9 +253,10 @@ async def serve(place: DaemonPaths, describe: Sequence[str], *, local: bool) -> 
         follower = JobFollower(jobs, cache.is_parallel)
         following = asyncio.ensure_future(follower.run())
         runs = DurableRuns(follower)
-    server = PluginServer(cache, jobs, router, runs).server()
+    served = PluginServer(cache, jobs, router, runs)
     try:
-        await serve_stdio(server)
+        await serve_stdio(served.server())
+        await served.finish()
     finally:
         if following is not None:
             following.cancel()

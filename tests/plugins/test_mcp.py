@@ -5,12 +5,13 @@ import sys
 from contextlib import asynccontextmanager
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 
 from tests.conformance.inspector import Inspector
 from tests.conformance.scenarios import NODE, ROOT
 from tests.nursery.piped import spoken_with
 from tests.plugins.client import ENTRY, environment_of, hand_on_help, keep_help, lay_out
+from tests.plugins.relay import relay
 from tests.plugins.site import eventually, is_locked, lines_of, site_of
 from tests.requirements import promise
 from tests.sizes import spread
@@ -139,3 +140,55 @@ async def test_calls_are_runs_and_one_that_is_cancelled_in_its_lane_never_begins
     finally:
         await worker.end()
     assert lines_of(tmp_path / "ran") == ["wait", "click-button"]
+
+
+@promise("plugins:cancelled")
+@pytest.mark.parametrize("held", ["connecting", "asking"])
+async def test_a_call_that_is_cancelled_on_its_way_to_its_lane_never_begins(tmp_path, temporal, nursery, held):
+    laid = site_of(tmp_path, temporal, nursery, "demo")
+    worker = await laid.worker()
+    gate = tmp_path / "gate"
+    try:
+        async with relay(temporal) as way, laid.daemon() as other:
+            variables = laid.variables | {"TEMPORAL_ADDRESS": way.address}
+            async with connected(tmp_path, nursery=nursery, **variables) as client:
+                if held != "connecting":
+                    await client.call_tool("demo__say", {"text": "first"})
+                other.run("before", "demo", "wait", {"path": str(gate)})
+                await other.until("before", "started")
+                is_on_its_way = way.hold_at(0 if held == "connecting" else 1)
+                calling = asyncio.ensure_future(client.call_tool("demo__click_button", {"button_text": "x"}))
+                await eventually(is_on_its_way)
+                calling.cancel()
+                await asyncio.wait([calling])
+                await client.list_tools()  # what the client has sent before is read
+                way.release()
+                # It comes after the other in the same lane.
+                after = asyncio.ensure_future(client.call_tool("demo__say", {"text": "next"}))
+                gate.touch()
+                assert (await after).content[0].text == "next"
+    finally:
+        await worker.end()
+    assert "click-button" not in lines_of(tmp_path / "ran")
+
+
+@promise("plugins:client-left")
+async def test_the_calls_of_a_client_that_leaves_go_on(tmp_path, temporal, nursery):
+    laid = site_of(tmp_path, temporal, nursery, "demo")
+    worker = await laid.worker()
+    gate, told = tmp_path / "gate", []
+
+    async def tell(_progress, _total, message):
+        told.append(message)
+
+    try:
+        async with connected(tmp_path, nursery=nursery, **laid.variables) as client:
+            calls = {"wait": {"path": str(gate)}, "say": {"text": "x"}}
+            asked = [client.call_tool(f"demo__{name}", given, progress_callback=tell) for name, given in calls.items()]
+            calling = asyncio.gather(*asked, return_exceptions=True)
+            await eventually(lambda: "started" in told and told.count("queued") == 2)
+        assert all(isinstance(ended, MCPError) for ended in await calling)
+        gate.touch()
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait", "say"])
+    finally:
+        await worker.end()
