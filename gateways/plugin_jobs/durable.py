@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
-from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from gateways.plugin_jobs.following import JobFollower
@@ -41,15 +40,16 @@ class DurableJobs:
         self._wait_for_engine(is_over)
 
     def close(self) -> None:
-        """Let go of the jobs that are open; they go on, and those that the engine does not get are told as failed."""
+        """Let go of the jobs that are open; they go on, and those that the engine does not take are told as failed."""
         if self._follower is None or self._working is None:
             return
         ends = time.monotonic() + _CLOSING_S
         self._wait_for_engine(lambda: time.monotonic() > ends)
-        for job in self._jobs.unanswered():
-            self._jobs.fail(job, ENGINE_UNAVAILABLE)
+        # Only then is it certain which jobs were never sent.
         self._follower.stop()
         self._working.join(_CLOSING_S)
+        for job in self._jobs.unanswered():
+            self._jobs.fail(job, job.unanswered)
 
     def _wait_for_engine(self, is_over: Callable[[], bool]) -> None:
         while self._jobs.unanswered() and self._working is not None and self._working.is_alive() and not is_over():

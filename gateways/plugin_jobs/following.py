@@ -10,7 +10,7 @@ from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import place_in_file
 from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling
 from backstay.client.stored import in_clear
-from backstay.errors import BackstayError, RunNotFound, TaskInvalid, Unreachable
+from backstay.errors import BackstayError, RunContinuing, RunNotFound, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -18,11 +18,13 @@ from backstay.task.lane import METADATA, job_id
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
-from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
+from gateways.plugin_jobs.protocol import ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
 from gateways.plugin_jobs.running import answer_of, reason_of, without_known
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
+_SENT_AGAIN_S = 60.0
+"""For how long a job is sent again whose sending the engine does not answer."""
 _LONGEST_REASON = 500
 _STOPPING_S = 1.0
 _BY = "plugins-daemon"
@@ -106,10 +108,10 @@ class JobFollower:
             yield backstay
 
     def _refuse(self, job: PluginJob, error: Exception) -> None:
-        """Say that a job was not taken, so that it may be sent again."""
-        sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
-        unreachable = isinstance(error, Unreachable)
-        self._jobs.fail(job, ENGINE_UNAVAILABLE if unreachable else one_line(str(error), _LONGEST_REASON))
+        """Say that a job was not taken, or may have been, so that it may be sent again."""
+        said = one_line(str(error), _LONGEST_REASON)
+        sys.stderr.write(f"backstay plugins: {said}\n")
+        self._jobs.fail(job, job.unanswered if isinstance(error, Unreachable | RunContinuing) else said)
         self._jobs.forget(job)
 
     async def _queue(self, backstay: Backstay, job: PluginJob) -> None:
@@ -124,13 +126,9 @@ class JobFollower:
             self._jobs.fail(job, ID_CONFLICT)
             self._jobs.forget(job)
             return
-        job.sent = True
+        task, job.sent = task_of(job), True
         if known is None:
-            task = task_of(job)
-            if lane is None:
-                await backstay.start(task, name)
-            else:
-                await add_to_lane(backstay, lane, name, task)
+            await self._send(backstay, job, lane, task)
             if not job.is_open:
                 return  # `cancel` withdraws it
         self._jobs.tell(job, "queued", {})
@@ -141,6 +139,25 @@ class JobFollower:
             self._lanes[lane] = asyncio.Queue()
             self._spawn(self._follow_lane(backstay, self._lanes[lane]))
         self._lanes[lane].put_nowait(job)
+
+    async def _send(self, backstay: Backstay, job: PluginJob, lane: str | None, task: Task) -> None:
+        """Start a run, or let it wait in a lane; where no answer comes, ask for the same again, which adds nothing."""
+        name, ends, pause = job_id(backstay.task_queue, job.id), self._loop.time() + _SENT_AGAIN_S, _FIRST_LOOK_S
+        while True:
+            try:
+                if lane is None:
+                    await backstay.start(task, name, once=True)
+                else:
+                    await add_to_lane(backstay, lane, name, task)
+            except (Unreachable, RunContinuing):
+                if not job.is_open:
+                    return
+                if self._loop.time() > ends:
+                    raise
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, _LAST_LOOK_S)
 
     def _lane_of(self, job: PluginJob) -> str | None:
         """Return the name of the lane that a job waits in; None for none."""

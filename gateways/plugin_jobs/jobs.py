@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any, NamedTuple, Protocol
 
 from gateways.plugin_jobs.log import JobLog
-from gateways.plugin_jobs.protocol import ID_CONFLICT
+from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, ID_CONFLICT, OUTCOME_UNKNOWN
 
 _OPEN = ("queued", "started")
 _ENDED_KEPT = 10_000
@@ -47,6 +47,11 @@ class PluginJob:
     def is_open(self) -> bool:
         """Return whether it has not ended."""
         return self.status in {"", *_OPEN}
+
+    @property
+    def unanswered(self) -> str:
+        """Return the error to tell where the engine does not answer."""
+        return OUTCOME_UNKNOWN if self.sent else ENGINE_UNAVAILABLE
 
 
 class _Durations(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 
 from store.opening import open_store
 from tests.plugins.client import PLUGINS
+from tests.plugins.relay import relay
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
 from tests.ports import own_port
 from tests.requirements import promise
@@ -394,3 +395,40 @@ async def test_a_worker_tells_how_many_jobs_wait_and_how_long_those_that_ended_t
                 await asyncio.sleep(0.1)
     assert (found["queue"], found["jobs succeeded"]) == (0, 4)
     assert found["seconds"] > 0
+
+
+@promise("plugins:unanswered")
+@pytest.mark.thorough
+async def test_a_job_whose_sending_is_not_answered_is_sent_again_and_never_told_as_not_taken(site, temporal):
+    laid = await site()
+    async with relay(temporal) as way, laid.daemon(TEMPORAL_ADDRESS=way.address) as client:
+        client.run("a", "demo", "say", {"text": "a"})
+        await client.until("a")
+        is_sent = way.hold_at(2)
+        client.run("b", "demo", "click-button", CLICK)
+        await eventually(is_sent)
+        is_sent_again = way.hold_at(1)  # after 10 s
+        await eventually(is_sent_again)
+        way.release()
+        await client.until("b")
+    assert client.statuses("b") == ["queued", "started", "success"]
+    assert lines_of(laid.folder / "ran") == ["say", "click-button"]
+
+
+@promise("plugins:unanswered")
+async def test_a_daemon_that_is_stopped_while_it_sends_a_job_says_that_the_outcome_is_unknown(site, temporal):
+    laid = await site()
+    async with relay(temporal) as way, laid.daemon(TEMPORAL_ADDRESS=way.address) as client:
+        client.run("a", "demo", "say", {"text": "a"})
+        await client.until("a")
+        is_sent = way.hold_at(2)
+        client.run("b", "demo", "click-button", CLICK)
+        await eventually(is_sent)
+        await eventually(lambda: lines_of(laid.folder / "ran") == ["say", "click-button"])
+        client.process.terminate()
+        lines, code = await client.rest()
+    assert lines == [
+        {"id": "b", "status": "error", "payload": {"error": "outcome_unknown"}},
+        {"status": "shutdown"},
+    ]
+    assert code == 0
