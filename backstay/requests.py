@@ -253,6 +253,8 @@ class CallTool(OfArguments):
     """Who may decide about the effect; recorded with its intent."""
     ruling: str = ""
     """What policy says of the call, and by which rule; recorded with it."""
+    asked_again: bool = False
+    """Whether a person allowed it after the tool was found changed."""
     send: int = 1
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
     tried: bool = False

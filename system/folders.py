@@ -8,6 +8,8 @@ from pathlib import Path
 
 _CHUNK = 1024 * 1024
 _NEVER = ("__pycache__",)
+_CODE = frozenset({".py", ".pyc", ".so"})
+"""What Python imports from a folder; what lies in `__pycache__` is never loaded."""
 
 
 def is_plugin(folder: Path) -> bool:
@@ -28,8 +30,8 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def code_hash(folder: Path) -> str:
-    """Return a hash of the Python files of a folder; other files that programs write beside them do not count."""
-    return _hash_of(folder, [path for path in _files(folder) if path.suffix == ".py"])
+    """Return a hash of the Python modules of a folder; other files that programs write beside them do not count."""
+    return _hash_of(folder, [path for path in _files(folder) if path.suffix in _CODE])
 
 
 def folder_hash(folder: Path, leave_out: Sequence[str] = ()) -> str:

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 _KEPT = 8
 _DEFINED = 4
 """How many lists of tools are kept for each provider, on average: users may be offered different ones."""
-
-
 _OWN_DEFINED = 50
 """As for this many providers more, for the servers of users."""
 
@@ -177,16 +175,15 @@ class Toolbox:
         caller: Caller | None = None,
         judged: bool = False,
         follows: bool = False,
+        by_grant: bool = False,
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
 
         With `judged`, the operator's checks look at the calls that it makes on its way. A caller that `follows` may get
-        a task for an answer.
-
+        a task for an answer. `by_grant`: it is made only if jobs may still call the tool without asking.
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
-        named = definition.declaration.idempotency_argument
-        if named is not None and effect_id is not None:
+        if (named := definition.declaration.idempotency_argument) is not None and effect_id is not None:
             arguments = {**arguments, named: effect_id}
         call = ProviderCall(
             tool=definition.mcp_name,
@@ -198,6 +195,7 @@ class Toolbox:
             reply=reply,
             follows=follows,
             still_listed=lambda listing: self._compare(definition, listing),
+            still_granted=partial(self._require_granted, definition) if by_grant else None,
             workspace_access=workspace_access,
             caller=caller or Caller(),
             judge=partial(self._judge_within, caller or Caller()) if judged else None,
@@ -285,6 +283,10 @@ class Toolbox:
         if grant is None or not isinstance(provider, PluginProvider) or definition.mcp_name not in grant.unasked:
             return False
         return await asyncio.to_thread(provider.hash_of_files, grant.leave_out) == grant.sha256
+
+    async def _require_granted(self, definition: Definition) -> None:
+        if not await self.runs_unasked(definition):
+            raise ToolChanged(f"{definition.name}: a file of its plugin has changed since its jobs were granted")
 
     async def offered(self, patience_s: float = 0) -> dict[str, ProviderTools]:
         """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
@@ -409,9 +411,9 @@ async def open_toolbox(
     configuration, secrets = await asyncio.to_thread(partial(load, path, environment, optional=optional))
     _silence_client()
     signed_in = sign_ins_of(configuration, connections)
-    options: Any = {"jail": confinement, "redactor": Redactor(secrets), "tokens": signed_in}
+    options: Any = {"home": home, "jail": confinement, "redactor": Redactor(secrets), "tokens": signed_in}
     configuration, providers = await asyncio.to_thread(
-        partial(_open_providers, **options), configuration, path, environment, home
+        partial(_open_providers, **options), configuration, path, environment
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     safety = await asyncio.to_thread(load_safety, configuration.safety, path)
@@ -449,8 +451,8 @@ def _plugins_of(
         return None
 
     def open_one(name: str, folder: Path, entry: ProviderEntry) -> PluginProvider:
-        jail, redactor = options["jail"], options["redactor"]
-        return plugin_provider(name, folder, entry, environment, jail=jail, redactor=redactor)
+        kept: Any = {option: options[option] for option in ("home", "jail", "redactor")}
+        return plugin_provider(name, folder, entry, environment, **kept)
 
     folders = configuration.plugin_folders(path.absolute().parent)
     opened = {name: providers[name] for name in folders if name in providers}
@@ -461,8 +463,8 @@ def _open_providers(
     configuration: Configuration,
     path: Path,
     environment: Mapping[str, str],
-    home: Path,
     *,
+    home: Path,
     jail: Confinement | None,
     redactor: Redactor,
     tokens: "OAuthConnections | None",
@@ -480,7 +482,7 @@ def _open_providers(
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
             providers[name] = plugin_provider(
-                name, place, configuration.of(name), environment, jail=jail, redactor=redactor
+                name, place, configuration.of(name), environment, home=home, jail=jail, redactor=redactor
             )
     entries = dict(configuration.providers)
     for name, python in configuration.python.items():

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import structlog
 
 from backstay.errors import PolicyInvalid, TaskInvalid
-from backstay.policies.accepted import AcceptedLine
+from backstay.policies.accepted import GRANTED_BY, AcceptedLine
 from backstay.task.lane import job_tool
 from backstay.task.task import Task
 from store.store import Store
@@ -13,7 +13,6 @@ from toolbox.catalog.catalog import Catalog
 from toolbox.toolbox import Toolbox
 
 _log = structlog.get_logger("backstay.jobs")
-_BY = "toolbox.json"
 
 
 async def obeyed_lines(store: Store, toolbox: Toolbox, catalog: Catalog, task: Task) -> tuple[AcceptedLine, ...]:
@@ -46,7 +45,7 @@ async def _granted(toolbox: Toolbox, catalog: Catalog, task: Task) -> tuple[Acce
         tool=definition.name,
         definition=definition.tool.definition,
         user_id=task.user_id,
-        by=_BY,
+        by=GRANTED_BY,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     return (line.identified(),)

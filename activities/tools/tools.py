@@ -28,6 +28,7 @@ from backstay.errors import (
     ToolUnavailable,
 )
 from backstay.plans.rehearsal import RehearsedCall, tokens_in
+from backstay.policies.accepted import is_by_grant
 from backstay.policies.policy import on_its_way
 from backstay.python_tools.safety import Deny
 from backstay.shown import brief_arguments
@@ -216,6 +217,7 @@ class Tools(ToolActivities):
                     caller=await self.caller(ask),
                     judged=ask.purpose != "undo",
                     follows=True,
+                    by_grant=not ask.asked_again and is_by_grant(ask.ruling, ask.tool),
                 )
             )
             if answer.task is not None:
@@ -247,6 +249,7 @@ class Tools(ToolActivities):
                 caller=await self.caller(ask),
                 judged=True,
                 follows=True,
+                by_grant=not ask.asked_again and is_by_grant(ask.ruling, ask.tool),
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error

@@ -26,8 +26,15 @@ MOST_LINES = 200
 """How many lines one user may have, and one run may add: every run carries them in its history."""
 LONGEST_CONDITIONS = 5000
 """Characters of the conditions of a line, as JSON; nobody reads more, and runs carry them in their history."""
+GRANTED_BY = "toolbox.json"
+"""Whose word a line is that lets jobs of a plugin run."""
 _SHOWN = 200
 """Characters of each argument that a line shows."""
+
+
+def is_by_grant(ruling: str, tool: str) -> bool:
+    """Return whether a ruling on a tool, as it is told, is that of a line which lets jobs of a plugin run."""
+    return ruling.startswith(f"allow: accepted: {tool} by {GRANTED_BY} on ")
 
 
 class Like(PublicInput):

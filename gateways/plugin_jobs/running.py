@@ -31,7 +31,7 @@ def open_all() -> "tuple[OpenPlugins, Redactor]":
 
     settings = Settings.load()
     jail = CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
-    opened = open_plugins(settings.toolbox, settings.environment, confinement=jail)
+    opened = open_plugins(settings.toolbox, settings.environment, home=settings.home, confinement=jail)
     return opened, Redactor(settings.secrets() | opened.secrets)
 
 

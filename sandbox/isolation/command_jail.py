@@ -19,7 +19,9 @@ from sandbox.isolation.profile import JailProfile, outside_uid
 from sandbox.isolation.self_test import run_self_test
 from sandbox.isolation.way import can_open_ways
 
-_PYTHON = ("/usr/bin/python3", "-s", "-B", "-X", "utf8")
+_SOURCES = ("-B", "-X", "pycache_prefix=/nowhere")
+"""Bytecode in the folder of a program need not be that of its sources."""
+_PYTHON = ("/usr/bin/python3", "-s", *_SOURCES, "-X", "utf8")
 _MOST_COPIED = 2000
 _MOST_COPIED_BYTES = 32 << 20
 
@@ -57,7 +59,7 @@ class CommandJail:
             copied = await asyncio.to_thread(_copied, folder, Path(place), profile)
             workspace = copied or await asyncio.to_thread(_reachable, folder)
             profile = replace(profile, workspace=workspace, writable=copied is not None)
-            command = (str(python), "-B", *words)
+            command = (str(python), *_SOURCES, *words)
             yield await asyncio.to_thread(_command, profile, Path(place), command, tuple(variables))
 
     async def _profile(self) -> JailProfile:

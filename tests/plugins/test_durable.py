@@ -6,8 +6,10 @@ import signal
 
 import httpx
 import pytest
+from temporalio.service import RPCError
 
 from store.opening import open_store
+from system.locks import folder_lock
 from tests.plugins.client import PLUGINS
 from tests.plugins.relay import relay
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
@@ -191,12 +193,8 @@ async def test_a_call_of_an_ordinary_run_waits_for_a_job_without_keeping_a_worke
         run = await backstay.start({"plan": {"steps": [step]}})
         calling = run.client.get_workflow_handle(run.id)
 
-        async def has_waited():
-            pending = (await calling.describe()).raw_description.pending_activities
-            return any(activity.last_failure.application_failure_info.type == "ToolBusy" for activity in pending)
-
         async with asyncio.timeout(60):
-            while not await has_waited():
+            while not await has_waited(calling):
                 await asyncio.sleep(0.05)
         await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
         gate.touch()
@@ -275,6 +273,31 @@ async def test_a_grant_ends_when_a_file_of_the_plugin_changes_but_not_for_files_
         assert "request" in (await client.until("b", "queued"))["payload"]
     assert lines_of(tmp_path / "ran") == ["say"]
     assert grant_of(tmp_path / "plugins/demo")["sha256"]
+
+
+@promise("plugins:grant")
+async def test_a_job_that_waited_for_its_turn_asks_when_a_file_has_changed_meanwhile(site, tmp_path):
+    laid = await site("demo")
+    plugin = tmp_path / "plugins/demo"
+    async with laid.daemon() as client:
+        async with folder_lock(plugin):
+            client.run("a", "demo", "say", {"text": "a"})
+            calling = laid.client.get_workflow_handle(laid.run_of("a"))
+            async with asyncio.timeout(60):
+                while not await has_waited(calling):
+                    await asyncio.sleep(0.05)
+            (plugin / "data.txt").write_text("new", encoding="utf-8")
+        assert (await approved(laid, client, "a"))["payload"] == "a"
+    assert lines_of(tmp_path / "ran") == ["say"]
+
+
+async def has_waited(calling):
+    """Return whether a call of a run was told that its plugin is busy."""
+    try:
+        pending = (await calling.describe()).raw_description.pending_activities
+    except RPCError:
+        return False  # it has not begun
+    return any(activity.last_failure.application_failure_info.type == "ToolBusy" for activity in pending)
 
 
 async def approved(laid, client, name):

@@ -1,7 +1,9 @@
 import asyncio
 import fcntl
+import importlib.util
 import json
 import os
+import py_compile
 import shutil
 import signal
 import subprocess
@@ -539,3 +541,36 @@ async def test_the_daemon_opens_no_port_whatever_the_settings_of_workers_say(tmp
         client.run("a", "demo", "click-button", CLICK)
         await client.until("a")
         assert await asyncio.to_thread(listening, client.process.pid) == set()
+
+
+@promise("plugins:sources")
+async def test_a_plugin_runs_its_sources_whatever_bytecode_lies_in_its_folder(tmp_path, nursery):
+    source = "import argparse\n\nfrom words import WORD\n\nargparse.ArgumentParser().parse_args()\nprint(WORD)\n"
+    folder = tmp_path / "plugins/speaking"
+    folder.mkdir(parents=True)
+    (folder / "cli.py").write_text(source, encoding="utf-8")
+    (folder / "words.py").write_text("WORD = 'of the source'\n", encoding="utf-8")
+    lay_out(tmp_path)
+    other = tmp_path / "other.py"
+    other.write_text("WORD = 'of the bytecode'\n", encoding="utf-8")
+    lies = importlib.util.cache_from_source(str(folder / "words.py"))
+    py_compile.compile(str(other), lies, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    async with daemon(nursery, tmp_path, "--local") as client:
+        client.run("a", "speaking", "run")
+        assert (await client.until("a"))["payload"] == "of the source"
+
+
+@promise("plugins:sources")
+async def test_a_module_without_a_source_that_changes_is_seen_without_a_restart(tmp_path, nursery):
+    folder = tmp_path / "plugins/named"
+    folder.mkdir(parents=True)
+    source = "import argparse\n\nfrom words import WORD\n\nparser = argparse.ArgumentParser()\n"
+    source += "parser.add_argument(WORD)\nparser.parse_args()\n"
+    (folder / "cli.py").write_text(source, encoding="utf-8")
+    lay_out(tmp_path)
+    async with daemon(nursery, tmp_path, "--local") as client:
+        for word in ("--first", "--second"):
+            (tmp_path / "words.py").write_text(f"WORD = '{word}'\n", encoding="utf-8")
+            py_compile.compile(str(tmp_path / "words.py"), str(folder / "words.pyc"))
+            client.ask(word, "help")
+            assert (await client.until(word))["payload"]["plugins"]["named"]["run"]["args"] == [word]

@@ -16,6 +16,7 @@ from toolbox.processes.runner import Runner
 from toolbox.schema import compile_schema, fault_of
 
 _FOLDER = "plugins"
+_CACHE = "pycache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,9 @@ class OpenPlugins:
     secrets: frozenset[str]
 
 
-def open_plugins(path: Path, environment: Mapping[str, str], *, confinement: Confinement | None) -> OpenPlugins:
+def open_plugins(
+    path: Path, environment: Mapping[str, str], *, home: Path, confinement: Confinement | None
+) -> OpenPlugins:
     """Open the plugins that a toolbox.json names; without the file, those in the folder `plugins` beside it.
 
     Raises ToolboxInvalid naming field, value and fix.
@@ -39,7 +42,7 @@ def open_plugins(path: Path, environment: Mapping[str, str], *, confinement: Con
     return OpenPlugins(
         {
             name: plugin_provider(
-                name, folder, configuration.of(name), environment, jail=confinement, redactor=redactor
+                name, folder, configuration.of(name), environment, home=home, jail=confinement, redactor=redactor
             )
             for name, folder in folders.items()
             if name not in configuration.unset
@@ -55,10 +58,11 @@ def plugin_provider(
     entry: ProviderEntry,
     environment: Mapping[str, str],
     *,
+    home: Path,
     jail: Confinement | None,
     redactor: Redactor,
 ) -> PluginProvider:
-    """Return the provider of one plugin."""
+    """Return the provider of one plugin; its bytecode is kept in the home of backstay."""
     confinement = jail or NoJail()
     plugin = Plugin(
         folder=folder,
@@ -66,6 +70,7 @@ def plugin_provider(
         python=entry.python or "python",
         environment=entry.env,
         parallel=entry.parallel,
+        cache=home.absolute() / _CACHE,
         confinement=confinement if entry.jail else None,
         describing=confinement if entry.jail is None else None,
     )

@@ -258,6 +258,8 @@ class Plugin:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     parallel: bool = False
     """Whether several of its calls may run at the same time."""
+    cache: Path
+    """Where its bytecode is kept: what lies in its folder need not be that of its sources, and is not loaded."""
     confinement: Confinement | None = field(default=None, repr=False)
     """The jails it runs in, with their own interpreter; None runs it like the worker itself."""
     describing: Confinement | None = field(default=None, repr=False)
@@ -341,7 +343,7 @@ class Plugin:
 
     async def _command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
         if self.confinement is None:
-            return (self.python, *words)
+            return (self.python, "-X", f"pycache_prefix={self.cache}", *words)
         return await self.confinement.confine(words, folder=self.folder, variables=sorted(environment))
 
     def _hidden(self, text: str) -> str:

@@ -91,6 +91,8 @@ class PluginProvider:
                 return refused(str(error))
             except (BackstayError, OSError) as error:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
+            if call.still_granted is not None:
+                await call.still_granted()  # it may have waited long for its turn
             if call.before_send is not None:
                 await call.before_send()
             return await self._run(words, call, max(0.1, ends - time.monotonic()), held)

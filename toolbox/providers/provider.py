@@ -67,6 +67,8 @@ class ProviderCall:
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
     """Raises when the tool is no longer the one that was ruled on; called once the connection is open."""
+    still_granted: Callable[[], Awaitable[None]] | None = None
+    """Raises when the tool may no longer be called without asking; called right before `before_send`."""
     workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
     caller: Caller = Caller()

@@ -301,6 +301,7 @@ class ToolCalls:
             state.count_free_call()
         if applies(purpose, Stage.RULE):
             more["ruling"] = self.consent.ruling(call, purpose).told
+        more |= {"asked_again": True} if flight.asked_again else {}
         if call.tool.changed and applies(purpose, Stage.RULE):
             # The call would not be under way without a person's word, which holds for the definition.
             self.consent.accepted.add((call.tool.name, call.tool.definition))
@@ -375,11 +376,12 @@ class ToolCalls:
         if checked.tool is None or checked.error is not None:
             return result.model_copy(update={"error": checked.error or result.error})
         flight.call = call.model_copy(update={"tool": checked.tool})
-        why = "the tool's definition has changed since it was ruled on"
+        same = checked.tool.definition == call.tool.definition
+        why = f"the tool's {'program' if same else 'definition'} has changed since it was ruled on"
         answer = await self.consent.again(flight.call, flight.purpose, why, flight.unless)
         if isinstance(answer, ToolResult):
             return answer
-        flight.call = answer
+        flight.call, flight.asked_again = answer, True
         self._bind(flight)
         return await self._sent(flight)
 

@@ -40,6 +40,8 @@ class CallInFlight:
     """Whether questions about it are no longer needed."""
     authority: Authority | None = None
     """Who may decide about the effect: that of the rules that the call falls under."""
+    asked_again: bool = False
+    """Whether a person allowed it after the tool was found changed."""
     rehearsal: RehearsedCall | None = None
     """Set for a call of a rehearsal."""
     results: dict[int, str] | None = None
