@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _FILE = "plugins-help.json"
-_FORM = 1
+_FORM = 2
 _MOST_S = 180.0
 _OTHERS = 0o077
 
@@ -29,6 +30,9 @@ class HelpCache:
         self._describe = describe
         self._asking: subprocess.Popen[bytes] | None = None
         self._ended = False
+        self._turn = threading.Lock()
+        self._unsure: dict[str, dict[str, Any]] = {}
+        """Those that could not be asked, which says nothing of themselves: they are asked again."""
         self._entries: dict[str, dict[str, Any]] = {}
         self._toolbox = ""
 
@@ -43,7 +47,11 @@ class HelpCache:
         self.refresh()
 
     def refresh(self, *, everything: bool = False) -> None:
-        """Ask the plugins that were added or changed, or all. Raises PlaceInvalid."""
+        """Ask the plugins that were added or changed, or all; safe to call from any thread. Raises PlaceInvalid."""
+        with self._turn:
+            self._refresh(everything=everything)
+
+    def _refresh(self, *, everything: bool) -> None:
         folders = self._place.plugins()
         toolbox = hashlib.sha256(self._place.toolbox_text().encode()).hexdigest()
         hashes = {name: code_hash(folder) for name, folder in folders.items()}
@@ -52,7 +60,9 @@ class HelpCache:
         # One that could not be loaded is tried again only when asked for, or changed.
         missing = [name for name in hashes if name not in kept]
         found = self._described(missing) if missing else {}
-        entries = kept | {name: {"hash": hashes[name], **found.get(name, _UNKNOWN)} for name in missing}
+        asked = {name: {"hash": hashes[name], **found.get(name, _UNKNOWN)} for name in missing}
+        self._unsure = {name: entry for name, entry in asked.items() if entry["unsure"]}
+        entries = kept | {name: entry for name, entry in asked.items() if name not in self._unsure}
         changed = (toolbox, entries) != (self._toolbox, self._entries)
         self._toolbox, self._entries = toolbox, entries
         if changed and not self._ended:
@@ -61,8 +71,8 @@ class HelpCache:
     def end(self) -> None:
         """Ask no plugin any more, and end the question that is under way."""
         self._ended = True
-        if self._asking is not None:
-            self._asking.kill()
+        if (asking := self._asking) is not None:
+            asking.kill()
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -73,7 +83,7 @@ class HelpCache:
 
     def reason(self, plugin: str) -> str | None:
         """Return why a plugin cannot be used, or None."""
-        entry = self._entries.get(plugin)
+        entry = self._entries.get(plugin) or self._unsure.get(plugin)
         return None if entry is None else entry["reason"]
 
     def schema(self, plugin: str, action: str) -> Mapping[str, Any] | None:
@@ -90,19 +100,21 @@ class HelpCache:
         import subprocess  # noqa: PLC0415 - not needed where no plugin has changed
 
         command = [*self._describe, *names]
-        self._asking = subprocess.Popen(  # noqa: S603 - this very program
+        asking = self._asking = subprocess.Popen(  # noqa: S603 - this very program
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=self._place.folder
         )
+        if self._ended:
+            asking.kill()  # it was started just then
         try:
-            said, _ = self._asking.communicate(timeout=_MOST_S)
+            said, _ = asking.communicate(timeout=_MOST_S)
             return json.loads(said)
         except (subprocess.TimeoutExpired, ValueError):
             sys.stderr.write("backstay plugins: the plugins could not be asked what they do\n")
             return {}
         finally:
-            self._asking.kill()
-            self._asking.wait()
             self._asking = None
+            asking.kill()
+            asking.wait()
 
     def _keep(self) -> None:
         """Write what is known, whole or not at all; without a place for it, the next start asks again."""
@@ -122,6 +134,7 @@ _UNKNOWN: dict[str, Any] = {
     "schemas": {},
     "parallel": False,
     "reason": "it could not be asked what it does",
+    "unsure": True,
 }
 
 

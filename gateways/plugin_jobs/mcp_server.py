@@ -258,6 +258,7 @@ async def serve(place: DaemonPaths, describe: Sequence[str], *, local: bool) -> 
         await serve_stdio(served.server())
         await served.finish()
     finally:
+        cache.end()
         if following is not None:
             following.cancel()
             await asyncio.wait([following])

@@ -75,7 +75,7 @@ async def describe(names: list[str]) -> dict[str, Any]:
     try:
         opened, hide = open_all()
     except BackstayError as error:
-        return {name: _unusable(str(error)) for name in names}
+        return {name: _unusable(str(error), unsure=True) for name in names}
     # One that hangs must not make the others wait for it.
     turns = asyncio.Semaphore(_ASKED_AT_ONCE)
 
@@ -101,13 +101,14 @@ async def _describe_one(opened: "OpenPlugins", hide: Redactor, name: str) -> dic
         "schemas": {tool.name: tool.schema for tool in tools.values()},
         "parallel": provider.parallel,
         "reason": None,
+        "unsure": False,
     }
 
 
-def _unusable(reason: str) -> dict[str, Any]:
+def _unusable(reason: str, *, unsure: bool = False) -> dict[str, Any]:
     reason = one_line(reason, _LONGEST_REASON)
     sys.stderr.write(f"backstay plugins: {reason}\n")
-    return {"actions": {}, "schemas": {}, "parallel": False, "reason": reason}
+    return {"actions": {}, "schemas": {}, "parallel": False, "reason": reason, "unsure": unsure}
 
 
 class LocalPlugins:

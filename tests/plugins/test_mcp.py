@@ -192,3 +192,15 @@ async def test_the_calls_of_a_client_that_leaves_go_on(tmp_path, temporal, nurse
         await eventually(lambda: lines_of(tmp_path / "ran") == ["wait", "say"])
     finally:
         await worker.end()
+
+
+@promise("plugins:asked-at-once")
+async def test_calls_at_once_after_a_plugin_has_changed_all_succeed(tmp_path, nursery):
+    lay_out(tmp_path, "demo")
+    async with connected(tmp_path, "--local", nursery=nursery) as client:
+        await client.list_tools()
+        cli = tmp_path / "plugins/demo/cli.py"
+        cli.write_text(cli.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        said = [str(number) for number in range(6)]
+        answers = await asyncio.gather(*(client.call_tool("demo__say", {"text": text}) for text in said))
+    assert [answer.content[0].text for answer in answers] == said

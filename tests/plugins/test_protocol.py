@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import fcntl
 import importlib.util
 import json
@@ -10,10 +11,12 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.plugins.client import ENTRY, HOUSE, PLUGINS, cold, daemon, lay_out
+from tests.plugins.site import eventually
 from tests.ports import listening
 from tests.requirements import promise
 
@@ -574,3 +577,33 @@ async def test_a_module_without_a_source_that_changes_is_seen_without_a_restart(
             py_compile.compile(str(tmp_path / "words.py"), str(folder / "words.pyc"))
             client.ask(word, "help")
             assert (await client.until(word))["payload"]["plugins"]["named"]["run"]["args"] == [word]
+
+
+@promise("plugins:asked-again")
+async def test_a_plugin_that_could_not_be_asked_is_asked_again(tmp_path, nursery):
+    lay_out(tmp_path)
+    gate = tmp_path / "gate"
+    async with daemon(nursery, tmp_path, "--local") as client:
+        (tmp_path / "plugins/slow").mkdir(parents=True)
+        (tmp_path / "plugins/slow/cli.py").write_text(
+            f"import argparse, time\nfrom pathlib import Path\nwhile not Path({str(gate)!r}).exists():\n"
+            "    time.sleep(0.02)\nargparse.ArgumentParser().parse_args()\nprint('done')\n",
+            encoding="utf-8",
+        )
+        client.ask("a", "help")
+        await eventually(lambda: asking_in(tmp_path))
+        os.kill(asking_in(tmp_path)[0], signal.SIGKILL)
+        assert (await client.until("a"))["payload"]["plugins"] == {}
+        gate.touch()
+        client.run("b", "slow", "run")
+        assert (await client.until("b"))["payload"] == "done"
+
+
+def asking_in(folder):
+    """Return the processes that ask plugins what they do for a daemon in this folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"--describe" in (place / "cmdline").read_bytes() and (place / "cwd").readlink() == folder:
+                found.append(int(place.name))
+    return found
