@@ -19,7 +19,7 @@ from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
 from gateways.plugin_jobs.protocol import ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
-from gateways.plugin_jobs.running import answer_of, reason_of, without_known
+from gateways.plugin_jobs.running import answer_of, reason_of, redactor, without_known
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
@@ -109,7 +109,7 @@ class JobFollower:
 
     def _refuse(self, job: PluginJob, error: Exception) -> None:
         """Say that a job was not taken, or may have been, so that it may be sent again."""
-        said = one_line(str(error), _LONGEST_REASON)
+        said = str(redactor()(one_line(str(error), _LONGEST_REASON)))
         sys.stderr.write(f"backstay plugins: {said}\n")
         self._jobs.fail(job, job.unanswered if isinstance(error, Unreachable | RunContinuing) else said)
         self._jobs.forget(job)

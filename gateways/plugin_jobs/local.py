@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
-from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, OUTCOME_UNKNOWN
+from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, OUTCOME_UNKNOWN, internal
 
 if TYPE_CHECKING:
     from gateways.plugin_jobs.running import LocalPlugins
@@ -61,13 +61,13 @@ class LocalJobs:
                 except asyncio.CancelledError:
                     self._jobs.fail(job, OUTCOME_UNKNOWN if job.status == "started" else ENGINE_UNAVAILABLE)
                 except Exception as error:  # one job must not end the thread that all others wait for
-                    self._jobs.fail(job, f"internal error: {type(error).__name__}")
+                    self._jobs.fail(job, internal(error))
 
     async def _run(self, job: PluginJob) -> None:
         if self._plugins is None:
             from gateways.plugin_jobs.running import LocalPlugins  # noqa: PLC0415 - the first job loads the engine
 
-            self._plugins = await LocalPlugins.open()
+            self._plugins = LocalPlugins()
         status, payload = await self._plugins.run(job, lambda: self._jobs.tell(job, "started", {}))
         self._jobs.tell(job, status, payload)
 

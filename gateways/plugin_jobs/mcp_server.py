@@ -19,7 +19,7 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.places import DaemonPaths
-from gateways.plugin_jobs.protocol import LOCAL, REJECTED, RequestInvalid, timed_arguments, timed_schema
+from gateways.plugin_jobs.protocol import LOCAL, REJECTED, RequestInvalid, internal, timed_arguments, timed_schema
 from gateways.plugin_jobs.running import LocalPlugins, redactor
 
 _ENDED = ("success", "error", "timeout")
@@ -212,9 +212,9 @@ class LocalRuns:
     """Carry out jobs in this process, one after another."""
 
     def __init__(self, jobs: Jobs) -> None:
-        """Open the plugins with the first job."""
+        """Carry out nothing yet."""
         self._jobs = jobs
-        self._plugins: LocalPlugins | None = None
+        self._plugins = LocalPlugins()
         self._turn = asyncio.Lock()
         self._tasks: dict[str | int, asyncio.Task[None]] = {}
 
@@ -232,9 +232,10 @@ class LocalRuns:
 
     async def _run(self, job: PluginJob) -> None:
         async with self._turn:
-            if self._plugins is None:
-                self._plugins = await LocalPlugins.open()
-            ended = await self._plugins.run(job, lambda: self._jobs.tell(job, "started", {}))
+            try:
+                ended = await self._plugins.run(job, lambda: self._jobs.tell(job, "started", {}))
+            except Exception as error:  # whoever waits for the job must hear of its end
+                ended = ("error", {"error": internal(error)})
         self._jobs.tell(job, *ended)
 
 

@@ -29,6 +29,11 @@ ENGINE_UNAVAILABLE = "engine_unavailable"
 ID_CONFLICT = "id_conflict"
 
 
+def internal(error: Exception) -> str:
+    """Return what is told of an error that nobody expects, whose text may hold anything."""
+    return f"internal error: {type(error).__name__}"
+
+
 class RequestInvalid(Exception):
     """A request cannot be carried out; the message is the `error` of its answer."""
 

@@ -36,16 +36,21 @@ def open_all() -> "tuple[OpenPlugins, Redactor]":
 
 
 @cache
+def _knowing_redactor() -> Redactor:
+    return open_all()[1]
+
+
 def _redactor() -> Redactor:
+    """Return what hides secrets; until the settings are usable, only what looks like one is found."""
     try:
-        return open_all()[1]
+        return _knowing_redactor()
     except BackstayError:
         return Redactor(())
 
 
 def redactor() -> Redact:
-    """Return what hides secrets in a value; without usable settings, only what looks like one is found."""
-    return _redactor().redact
+    """Return what hides secrets in a value."""
+    return lambda value: _redactor().redact(value)
 
 
 def without_known(payload: Any) -> Any:
@@ -114,16 +119,10 @@ def _unusable(reason: str, *, unsure: bool = False) -> dict[str, Any]:
 class LocalPlugins:
     """Run plugins in this process."""
 
-    def __init__(self, opened: "OpenPlugins", hide: Redactor) -> None:
-        """Use `open` instead."""
-        self._opened = opened
-        self._hide = hide
-        self._known = frozenset(opened.providers)
-
-    @classmethod
-    async def open(cls) -> "LocalPlugins":
-        """Open the plugins of the current folder's settings. Raises BackstayError."""
-        return cls(*open_all())
+    def __init__(self) -> None:
+        """Open the plugins of the current folder's settings with the first job that finds them usable."""
+        self._opened: OpenPlugins | None = None
+        self._hide = Redactor(())
 
     async def run(self, job: PluginJob, started: Callable[[], None]) -> tuple[str, Any]:
         """Run one job; return its last status and the payload of that."""
@@ -131,8 +130,8 @@ class LocalPlugins:
         from toolbox.providers.provider import Caller, ProviderCall  # noqa: PLC0415 - the same
 
         try:
-            if job.plugin not in self._opened.providers:
-                self._opened, self._hide = open_all()  # its folder was added after the others were opened
+            if self._opened is None or job.plugin not in self._opened.providers:
+                self._opened, self._hide = open_all()  # its folder may have been added after the others were opened
             provider = self._opened.providers.get(job.plugin)
             tool = None if provider is None else (await provider.tools()).get(job.action)
             if provider is None or tool is None:

@@ -204,3 +204,15 @@ async def test_calls_at_once_after_a_plugin_has_changed_all_succeed(tmp_path, nu
         said = [str(number) for number in range(6)]
         answers = await asyncio.gather(*(client.call_tool("demo__say", {"text": text}) for text in said))
     assert [answer.content[0].text for answer in answers] == said
+
+
+@promise("plugins:unusable-settings")
+async def test_a_call_is_answered_with_what_is_wrong_with_settings_that_cannot_be_loaded(tmp_path, nursery):
+    lay_out(tmp_path, "demo")
+    async with connected(tmp_path, "--local", nursery=nursery) as client:
+        (tmp_path / ".env").write_text("BACKSTAY_SETTEL_AFTER_SECONDS=1\n", encoding="utf-8")
+        refused = await client.call_tool("demo__say", {"text": "a"})
+        assert refused.is_error
+        assert "BACKSTAY_SETTEL_AFTER_SECONDS" in refused.content[0].text
+        (tmp_path / ".env").unlink()
+        assert (await client.call_tool("demo__say", {"text": "b"})).content[0].text == "b"

@@ -599,6 +599,18 @@ async def test_a_plugin_that_could_not_be_asked_is_asked_again(tmp_path, nursery
         assert (await client.until("b"))["payload"] == "done"
 
 
+@promise("plugins:unusable-settings")
+async def test_a_job_is_told_what_is_wrong_with_settings_that_cannot_be_loaded(tmp_path, nursery):
+    lay_out(tmp_path, "demo")
+    async with daemon(nursery, tmp_path, "--local") as client:
+        (tmp_path / ".env").write_text("BACKSTAY_SETTEL_AFTER_SECONDS=1\n", encoding="utf-8")
+        client.run("a", "demo", "say", {"text": "a"})
+        assert "BACKSTAY_SETTEL_AFTER_SECONDS" in (await client.until("a"))["payload"]["error"]
+        (tmp_path / ".env").unlink()
+        client.run("b", "demo", "say", {"text": "b"})
+        assert (await client.until("b"))["payload"] == "b"
+
+
 def asking_in(folder):
     """Return the processes that ask plugins what they do for a daemon in this folder."""
     found = []
