@@ -60,6 +60,14 @@ async def cancel_job(backstay: Backstay, plugin: str | None, workflow_id: str) -
             return
 
 
+async def lane_chain(backstay: Backstay, plugin: str) -> str | None:
+    """Return the first run id of the lane that is open now; None where none is. Raises Unreachable."""
+    with suppress(RunNotFound):
+        found = await backstay.execution(lane_id(backstay.task_queue, plugin))
+        return found.first_run_id if found.is_open else None
+    return None
+
+
 async def digest_of_job(backstay: Backstay, workflow_id: str) -> str:
     """Return the digest of the payload that asked for a job. Raises RunNotFound, TaskInvalid and Unreachable."""
     found = await backstay.execution(workflow_id)

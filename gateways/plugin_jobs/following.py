@@ -8,7 +8,7 @@ from typing import Any
 
 from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import place_in_file
-from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling
+from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling, lane_chain
 from backstay.client.stored import in_clear
 from backstay.errors import BackstayError, RunContinuing, RunNotFound, TaskInvalid, Unreachable
 from backstay.settings import Settings
@@ -18,6 +18,7 @@ from backstay.task.lane import METADATA, job_id
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
+from gateways.plugin_jobs.lanes import DaemonLane
 from gateways.plugin_jobs.protocol import ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
 from gateways.plugin_jobs.running import answer_of, reason_of, redactor, without_known
 
@@ -42,8 +43,7 @@ class JobFollower:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._new: asyncio.Queue[PluginJob] = asyncio.Queue()
-        self._lanes: dict[str, asyncio.Queue[PluginJob]] = {}
-        self._bringing = asyncio.Lock()
+        self._lanes: dict[str | None, DaemonLane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._following: dict[str | int, asyncio.Task[None]] = {}
         self._backstay: Backstay | None = None
@@ -58,13 +58,15 @@ class JobFollower:
         self._jobs.fail(job, REJECTED)
         if (following := self._following.pop(job.id, None)) is not None:
             following.cancel()
-        # A job that is being sent must arrive before the word that withdraws it.
-        async with self._bringing:
-            backstay = self._backstay
-        if backstay is None or not job.sent:
+        backstay, lane = self._backstay, self._lanes.get(self._lane_of(job))
+        if backstay is None or lane is None:
             return
+        # A job that is being sent must arrive before the word that withdraws it.
+        async with lane.bringing:
+            if not job.sent:
+                return
         try:
-            await cancel_job(backstay, self._lane_of(job), job_id(backstay.task_queue, job.id))
+            await cancel_job(backstay, lane.name, job_id(backstay.task_queue, job.id))
         except BackstayError as error:
             sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
 
@@ -86,11 +88,30 @@ class JobFollower:
     async def _take_all(self, stack: contextlib.AsyncExitStack) -> None:
         while True:
             job = await self._new.get()
-            async with self._bringing:
+            try:
+                if self._backstay is None:
+                    self._backstay = await stack.enter_async_context(self._connected())
+            except Exception as error:  # one job must not keep the others from being taken
+                self._refuse(job, error)
+                continue
+            self._lane_for(self._backstay, job).new.put_nowait(job)
+
+    def _lane_for(self, backstay: Backstay, job: PluginJob) -> DaemonLane:
+        name = self._lane_of(job)
+        if name not in self._lanes:
+            self._lanes[name] = DaemonLane(name)
+            self._spawn(self._bring_all(backstay, self._lanes[name]))
+            self._spawn(self._follow_lane(backstay, self._lanes[name]))
+        return self._lanes[name]
+
+    async def _bring_all(self, backstay: Backstay, lane: DaemonLane) -> None:
+        """Bring the jobs of a lane to the engine, one after another, as far as there is room for them."""
+        while True:
+            job = await lane.new.get()
+            await lane.room()
+            async with lane.bringing:
                 try:
-                    if self._backstay is None:
-                        self._backstay = await stack.enter_async_context(self._connected())
-                    await self._queue(self._backstay, job)
+                    await self._queue(backstay, lane, job)
                 except Exception as error:  # one job must not keep the others from being taken
                     self._refuse(job, error)
 
@@ -114,12 +135,11 @@ class JobFollower:
         self._jobs.fail(job, job.unanswered if isinstance(error, Unreachable | RunContinuing) else said)
         self._jobs.forget(job)
 
-    async def _queue(self, backstay: Backstay, job: PluginJob) -> None:
+    async def _queue(self, backstay: Backstay, lane: DaemonLane, job: PluginJob) -> None:
         """Let a job wait for its turn, or attach to it. Raises BackstayError."""
-        name, lane = job_id(backstay.task_queue, job.id), self._lane_of(job)
         known: str | None = None
         with contextlib.suppress(RunNotFound):
-            known = await digest_of_job(backstay, name)
+            known = await digest_of_job(backstay, job_id(backstay.task_queue, job.id))
         if not job.is_open:
             return  # it was cancelled before anything was sent
         if known is not None and known != job.digest:
@@ -128,17 +148,14 @@ class JobFollower:
             return
         task, job.sent = task_of(job), True
         if known is None:
-            await self._send(backstay, job, lane, task)
+            await self._send(backstay, job, lane.name, task)
             if not job.is_open:
                 return  # `cancel` withdraws it
         self._jobs.tell(job, "queued", {})
-        if lane is None or known is not None:
+        if lane.name is None or known is not None:
             self._begin_following(backstay, job, asyncio.Event())
-            return
-        if lane not in self._lanes:
-            self._lanes[lane] = asyncio.Queue()
-            self._spawn(self._follow_lane(backstay, self._lanes[lane]))
-        self._lanes[lane].put_nowait(job)
+        else:
+            lane.enter(job)
 
     async def _send(self, backstay: Backstay, job: PluginJob, lane: str | None, task: Task) -> None:
         """Start a run, or let it wait in a lane; where no answer comes, ask for the same again, which adds nothing."""
@@ -148,7 +165,7 @@ class JobFollower:
                 if lane is None:
                     await backstay.start(task, name, once=True)
                 else:
-                    await add_to_lane(backstay, lane, name, task)
+                    await self._add(backstay, job, lane, task)
             except (Unreachable, RunContinuing):
                 if not job.is_open:
                     return
@@ -159,19 +176,26 @@ class JobFollower:
             await asyncio.sleep(pause)
             pause = min(pause * 1.3, _LAST_LOOK_S)
 
+    async def _add(self, backstay: Backstay, job: PluginJob, lane: str, task: Task) -> None:
+        await add_to_lane(backstay, lane, job_id(backstay.task_queue, job.id), task)
+        job.chain = ""
+        with contextlib.suppress(BackstayError):  # it has the job
+            job.chain = await lane_chain(backstay, lane) or ""
+
     def _lane_of(self, job: PluginJob) -> str | None:
         """Return the name of the lane that a job waits in; None for none."""
         if self._one_lane:
             return ""
         return None if self._is_parallel(job.plugin) else job.plugin
 
-    async def _follow_lane(self, backstay: Backstay, lane: "asyncio.Queue[PluginJob]") -> None:
+    async def _follow_lane(self, backstay: Backstay, lane: DaemonLane) -> None:
         """Follow the first job of a lane, and the next one when that has ended or waits for people."""
         while True:
-            job, passed = await lane.get(), asyncio.Event()
+            job, passed = await lane.queued.get(), asyncio.Event()
             if job.is_open:
                 self._begin_following(backstay, job, passed)
                 await passed.wait()
+            lane.leave(job)
 
     def _begin_following(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
         self._following[job.id] = following = self._spawn(self._followed(backstay, job, passed))
@@ -198,7 +222,7 @@ class JobFollower:
 
     async def _follow(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
         run = backstay.run(job_id(backstay.task_queue, job.id))
-        if await self._digest(backstay, run.id) != job.digest:
+        if await self._digest(backstay, job) != job.digest:
             self._jobs.fail(job, ID_CONFLICT)
             self._jobs.forget(job)
             return
@@ -211,12 +235,18 @@ class JobFollower:
             self._jobs.tell(job, "started", {})
         self._jobs.tell(job, status, payload)
 
-    async def _digest(self, backstay: Backstay, workflow_id: str) -> str:
+    async def _digest(self, backstay: Backstay, job: PluginJob) -> str:
         """Wait until the run of a job has begun, and return the digest of its payload."""
-        pause = _FIRST_LOOK_S
+        name, lane, pause = job_id(backstay.task_queue, job.id), self._lane_of(job), _FIRST_LOOK_S
         while True:
-            with contextlib.suppress(RunNotFound, Unreachable):
-                return await digest_of_job(backstay, workflow_id)
+            with contextlib.suppress(Unreachable, RunContinuing):
+                try:
+                    return await digest_of_job(backstay, name)
+                except RunNotFound:
+                    chain = None if lane is None else await lane_chain(backstay, lane)
+                    if lane is not None and (chain is None or chain != job.chain):
+                        # The lane that had the job was ended from outside; another one may have come since.
+                        await self._add(backstay, job, lane, task_of(job))
             await asyncio.sleep(pause)
             pause = min(pause * 1.3, _LAST_LOOK_S)
 

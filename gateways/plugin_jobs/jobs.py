@@ -17,7 +17,19 @@ _ENDED_KEPT = 10_000
 class PluginJob:
     """Hold one job, and how far it is."""
 
-    __slots__ = ("action", "arguments", "began", "digest", "id", "plugin", "sent", "status", "timeout_s", "told")
+    __slots__ = (
+        "action",
+        "arguments",
+        "began",
+        "chain",
+        "digest",
+        "id",
+        "plugin",
+        "sent",
+        "status",
+        "timeout_s",
+        "told",
+    )
 
     def __init__(
         self,
@@ -42,6 +54,8 @@ class PluginJob:
         self.began: float | None = None
         self.sent = False
         """Whether the engine may have it, though it has not answered."""
+        self.chain = ""
+        """In which chain of executions its lane is that it was added to; empty where that is unknown."""
 
     @property
     def is_open(self) -> bool:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from temporalio.service import RPCError
 
+from backstay.task.lane import lane_id
 from store.opening import open_store
 from system.locks import folder_lock
 from tests.plugins.client import PLUGINS
@@ -455,3 +456,41 @@ async def test_a_daemon_that_is_stopped_while_it_sends_a_job_says_that_the_outco
         {"status": "shutdown"},
     ]
     assert code == 0
+
+
+@promise("plugins:lane-full")
+async def test_no_more_jobs_wait_in_a_lane_than_its_history_can_hold(site, tmp_path):
+    laid = await site("demo", "other")
+    gate, texts = tmp_path / "gate", [f"{number}x" * 50_000 for number in range(5)]
+    async with laid.daemon() as client:
+        client.run("first", "demo", "wait", {"path": str(gate)})
+        await client.until("first", "started")
+        for number, text in enumerate(texts):
+            client.run(number, "demo", "say", {"text": text})
+        await client.told(1, "queued")
+        # A lane that is full keeps no other one waiting.
+        client.run("other", "other", "run", {"left": 1})
+        assert (await client.until("other"))["payload"] == 1.5
+        history = await laid.client.get_workflow_handle(lane_id(laid.queue, "demo")).fetch_history()
+        assert len(history.to_json()) < 600_000
+        assert [client.statuses(number) for number in (2, 3, 4)] == [[], [], []]
+        gate.touch()
+        assert [(await client.told(number, "success"))["payload"] for number in range(5)] == texts
+
+
+@promise("plugins:lane-lost")
+async def test_a_job_whose_lane_was_terminated_is_brought_into_it_again(site, tmp_path):
+    laid = await site()
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        client.run("b", "demo", "say", {"text": "b"})
+        client.run("c", "demo", "say", {"text": "c"})
+        await client.told("c", "queued")
+        await client.told("a", "started")
+        await laid.client.get_workflow_handle(lane_id(laid.queue, "demo")).terminate()
+        client.run("d", "demo", "say", {"text": "d"})  # which opens another one
+        await client.told("d", "queued")
+        gate.touch()
+        assert [(await client.told(name, "success"))["payload"] for name in "bcd"] == ["b", "c", "d"]
+    assert sorted(lines_of(tmp_path / "ran")) == ["say", "say", "say", "wait"]
