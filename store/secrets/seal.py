@@ -28,7 +28,7 @@ class Seal:
     def with_own(self, key: bytes) -> Self:
         """Return a seal that encrypts with these 32 bytes, which the store itself holds, where there are no keys."""
         more = copy(self)
-        more._own = Fernet(urlsafe_b64encode(key))
+        more._own = Fernet(urlsafe_b64encode(key))  # noqa: SLF001 - a copy of this one
         return more
 
     def close(self, data: bytes) -> bytes:

@@ -381,7 +381,7 @@ class Consent:
             return ()
         return ("run", *(("session",) if self.context.state.task.session_id else ()), "always", "never")
 
-    def lines(self, group: list[RuledCall], approval: Approval) -> tuple[AcceptedLine, ...]:
+    def lines(self, group: Sequence[RuledCall], approval: Approval) -> tuple[AcceptedLine, ...]:
         """Return what a decision is to be remembered by; raises DecisionRefused where that cannot be."""
         found: dict[str, AcceptedLine] = {}
         verdict = "deny" if approval.remember == "never" else "allow"
