@@ -106,6 +106,7 @@ def work(text):
     result = ToolResult(success=False, error=text, error_type="OutcomeUnknown")
     request = ApprovalRequest(id="r1", kind="call", question=text, answer_schema={"type": "object"})
     named = {0: CallVerdict(verdict="modify", arguments={"to": text})}
+    share = Share(max_steps=1, max_tool_calls=0, max_code_runs=0)
     done = Work(
         searched=True,
         counted=True,
@@ -118,7 +119,8 @@ def work(text):
         plan=PlanAnswers(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
         planned=True,
         keeps=True,
-        subruns=(OpenSubrun(workflow_id="w", call=call, share=Share(max_steps=1, max_tool_calls=0, max_code_runs=0)),),
+        shares=(share,),
+        subruns=(OpenSubrun(workflow_id="w", call=call, share=share),),
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request),),
         missing={"mail": "down"},
