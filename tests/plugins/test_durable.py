@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import signal
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -421,16 +422,23 @@ async def test_a_worker_tells_how_many_jobs_wait_and_how_long_those_that_ended_t
     assert found["seconds"] > 0
 
 
-@promise("plugins:unanswered")
-@pytest.mark.thorough
-async def test_a_job_whose_sending_is_not_answered_is_sent_again_and_never_told_as_not_taken(site, temporal):
-    laid = await site()
+@asynccontextmanager
+async def sending(laid, temporal):
+    """Keep a daemon from the answer to its sending of job b, after job a; yields its client and what holds it up."""
     async with relay(temporal) as way, laid.daemon(TEMPORAL_ADDRESS=way.address) as client:
         client.run("a", "demo", "say", {"text": "a"})
         await client.until("a")
         is_sent = way.hold_at(2)
         client.run("b", "demo", "click-button", CLICK)
         await eventually(is_sent)
+        yield client, way
+
+
+@promise("plugins:unanswered")
+@pytest.mark.thorough
+async def test_a_job_whose_sending_is_not_answered_is_sent_again_and_never_told_as_not_taken(site, temporal):
+    laid = await site()
+    async with sending(laid, temporal) as (client, way):
         is_sent_again = way.hold_at(1)  # after 10 s
         await eventually(is_sent_again)
         way.release()
@@ -442,12 +450,7 @@ async def test_a_job_whose_sending_is_not_answered_is_sent_again_and_never_told_
 @promise("plugins:unanswered")
 async def test_a_daemon_that_is_stopped_while_it_sends_a_job_says_that_the_outcome_is_unknown(site, temporal):
     laid = await site()
-    async with relay(temporal) as way, laid.daemon(TEMPORAL_ADDRESS=way.address) as client:
-        client.run("a", "demo", "say", {"text": "a"})
-        await client.until("a")
-        is_sent = way.hold_at(2)
-        client.run("b", "demo", "click-button", CLICK)
-        await eventually(is_sent)
+    async with sending(laid, temporal) as (client, _):
         await eventually(lambda: lines_of(laid.folder / "ran") == ["say", "click-button"])
         client.process.terminate()
         lines, code = await client.rest()

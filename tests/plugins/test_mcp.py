@@ -115,15 +115,21 @@ async def test_a_call_that_its_client_cancels_ends_its_process(tmp_path):
         assert (await client.call_tool("demo__say", {"text": "next"})).content[0].text == "next"
 
 
+def telling(told):
+    """Return what notes the messages of progress of a call."""
+
+    async def tell(_progress, _total, message):
+        told.append(message)
+
+    return tell
+
+
 @promise("plugins:mcp")
 async def test_calls_are_runs_and_one_that_is_cancelled_in_its_lane_never_begins(tmp_path, temporal, nursery):
     laid = site_of(tmp_path, temporal, nursery, "demo")
     worker = await laid.worker()
     gate, told = tmp_path / "gate", []
-
-    async def tell(_progress, _total, message):
-        told.append(message)
-
+    tell = telling(told)
     try:
         async with connected(tmp_path, nursery=nursery, **laid.variables) as client:
             waiting = {"path": str(gate)}
@@ -177,10 +183,7 @@ async def test_the_calls_of_a_client_that_leaves_go_on(tmp_path, temporal, nurse
     laid = site_of(tmp_path, temporal, nursery, "demo")
     worker = await laid.worker()
     gate, told = tmp_path / "gate", []
-
-    async def tell(_progress, _total, message):
-        told.append(message)
-
+    tell = telling(told)
     try:
         async with connected(tmp_path, nursery=nursery, **laid.variables) as client:
             calls = {"wait": {"path": str(gate)}, "say": {"text": "x"}}
