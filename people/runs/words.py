@@ -112,7 +112,7 @@ def undone_line(undone: Undone) -> str:
     if undone.state == "parked":
         # The reason may name the call already.
         is_named = undone.shown is not None and undone.shown in (undone.detail or "")
-        how += f"; {one_line(left_to_people(None) if is_named else undone.by_hand, _LONGEST)}"
+        how += f"; {one_line(left_to_people(None if is_named else undone.shown), _LONGEST)}"
     elif undone.state == "compensated" and undone.shown:
         how += f" by {one_line(undone.shown, _LONGEST)}"
     said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
