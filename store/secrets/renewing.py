@@ -39,6 +39,8 @@ class Renewing:
         self.database = database
         self._seals = [(*place, of_triggers) for place in _OF_TRIGGERS]
         self._seals += [(*place, of_connections) for place in _OF_CONNECTIONS]
+        # Without keys nothing can be sealed in another way, and no row need be read.
+        self._seals = [place for place in self._seals if place[-1].has_keys]
 
     async def renew(self) -> None:
         """Seal all of it again; what no key opens is logged, and stays as it is."""

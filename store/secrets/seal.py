@@ -58,13 +58,16 @@ class Seal:
                 "BACKSTAY_ENCRYPTION_KEYS: no key opens a payload of this store; append the key it was sealed with"
             ) from None
 
+    @property
+    def has_keys(self) -> bool:
+        """Return whether an operator has given keys."""
+        return bool(self._keys)
+
     def closed_anew(self, sealed: bytes) -> bytes | None:
-        """Return a sealed form as the first key makes it; None where it is so already, or where there are no keys.
+        """Return a sealed form as the first key makes it; None where it is so already. There must be a key.
 
         Raises what `open` raises.
         """
-        if not self._keys:
-            return None
         if sealed[:1] == _ENCRYPTED:
             with suppress(InvalidToken):
                 self._keys[0].decrypt(sealed[1:])
