@@ -39,8 +39,9 @@ async def test_after_a_restore_a_send_that_the_store_forgot_is_asked_about(tempo
         ended = await driving
 
         await case.check(ended)
-        (question,) = [request for request in case.person.asked.values() if request["kind"] == "outcome"]
-        assert question["calls"][0]["arguments"]["to"] == MAILS[0]["to"]
+        asked = [request for request in case.person.asked.values() if request["kind"] == "outcome"]
+        # On a busy machine a later send may need a second attempt, about which is asked, too.
+        assert MAILS[0]["to"] in {request["calls"][0]["arguments"]["to"] for request in asked}
         assert case.mailbox.requests("send_email") == len(MAILS)
 
 
