@@ -4,17 +4,33 @@ This prevents accidents and is not a security boundary: a name does not tell wha
 jail.
 """
 
-import shlex
+import re
 from collections.abc import Iterator, Sequence
 
 from backstay.frozen import Frozen
 from backstay.policies.glob import matches
 
-_ENDS = frozenset({";", "&", "&&", "|", "||", "|&", "(", ")", "\n", "{", "}", "!", ";;"})
 _KEYWORDS = frozenset(
-    {"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "case", "esac", "in"}
+    {"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "case", "esac", "{", "}", "!"}
 )
-_ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$'")
+_ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$[", "$'", "((")
+# The signs of bash's own grammar, each as long as bash reads it. Outside of quotes, a backslash before the end of a
+# line joins two lines; after `<` and `(` it would hide what sign that makes.
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>[ \t]+|(?<![<(])\\\n)
+    | (?P<data>\#[^\n]*)
+    | (?P<redirection>&>>?|[0-9]*(?:<<<|<<-?|>>|<>|>\||[<>]&|[<>]))
+    | (?P<end>&&|\|\||\|&|;;&|;;|;&|[;&|()\n])
+    | (?P<word>(?!\\\n)(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^ \t\n;&|()<>'"\\])+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_HERE_DOCUMENT = re.compile(r"[0-9]*<<-?")
+_QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
+_ESCAPED = re.compile(r"""\\([\\"$`])""")
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_NAMED = re.compile(r"""[^\s;&|()<>'"]+""")
 
 
 class CommandLists(Frozen):
@@ -36,50 +52,78 @@ class CommandLists(Frozen):
 
     def _fault(self, command: str) -> str | None:
         try:
-            commands = list(_commands(command))
+            tokens = list(_tokens(command))
         except ValueError as error:
             return f"the command line cannot be read: {error}" if self.allow is not None or self.deny else None
-        for words in commands:
+        commands = list(_commands(tokens))
+        data = [_NAMED.findall(line) for kind, text in tokens if kind == "data" for line in text.splitlines()]
+        for words in (*commands, *data):
             for number in range(len(words)):
                 if pattern := _matching(words[number:], self.deny):
                     return f"{pattern!r} is on the list of commands that are not allowed"
         if self.allow is None:
             return None
         if any(sign in command for sign in _ROUNDABOUT):
-            return "with a list of allowed commands, a command line holds no $(...), ${...}, `...` or <(...)"
+            return "with a list of allowed commands, a command line holds no $(...), ${...}, ((...)), `...` or <(...)"
+        if data:
+            return "with a list of allowed commands, a command line holds no comments and no << documents"
         for words in commands:
             if _matching(words, self.allow) is None:
                 return f"{words[0][:80]!r} is not on the list of allowed commands"
         return None
 
 
-def _commands(command: str) -> Iterator[list[str]]:
+def _tokens(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the words and signs of a command line with their kinds; comments and here-documents are data.
+
+    Raises ValueError where a quotation has no end.
+    """
+    position, before = 0, ""
+    ends: list[str] = []
+    while position < len(line):
+        token = _TOKEN.match(line, position)
+        if token is None:
+            raise ValueError(f"a quotation has no end, or signs have no meaning, at {line[position : position + 20]!r}")
+        position, kind, text = token.end(), str(token.lastgroup), token[0]
+        if kind == "blank":
+            continue
+        yield kind, text
+        if kind == "word" and _HERE_DOCUMENT.fullmatch(before):
+            ends.append(_plain(text))
+            # Also an empty document is one.
+            yield "data", "<<"
+        before = text
+        while text == "\n" and ends:
+            last = re.compile(rf"^\t*{re.escape(ends.pop(0))}$", re.MULTILINE).search(line, position)
+            end = len(line) if last is None else last.end()
+            yield "data", line[position:end]
+            position = end
+
+
+def _commands(tokens: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
     """Yield the words of each simple command, without assignments, keywords and redirections."""
-    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=";&|()<>")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
     words: list[str] = []
-    redirected = False
-    for token in lexer:
-        if token in _ENDS or (token and set(token) <= set(";&|()")):
+    begun = redirected = False
+    for kind, text in (*tokens, ("end", "")):
+        if kind == "end":
             if words:
                 yield words
-            words = []
-        elif set(token) <= set("<>&"):
-            redirected = True
-            continue
-        elif redirected or (not words and (token in _KEYWORDS or _assigns(token))):
-            pass
-        else:
-            words.append(token)
-        redirected = False
-    if words:
-        yield words
+            words, begun, redirected = [], False, False
+        elif kind == "redirection":
+            begun = redirected = True
+        elif kind == "word":
+            if not redirected and (begun or text not in _KEYWORDS):
+                begun = True
+                if words or not _ASSIGNED.match(text):
+                    words.append(_plain(text))
+            redirected = False
 
 
-def _assigns(token: str) -> bool:
-    name, sign, _ = token.partition("=")
-    return bool(sign) and name.isidentifier()
+def _plain(word: str) -> str:
+    """Return a word without its quotes."""
+    return _QUOTED.sub(
+        lambda part: (part[1] or "") + _ESCAPED.sub(r"\1", part[2] or "") + (part[3] or "").replace("\n", ""), word
+    )
 
 
 def _matching(words: Sequence[str], patterns: Sequence[str]) -> str | None:

@@ -1,6 +1,8 @@
 """Files and shell in the toolbox: who sees them, what is declared of them, which commands the lists let through."""
 
 import json
+import random
+import subprocess
 
 import pytest
 
@@ -137,6 +139,80 @@ def test_what_is_not_denied_passes(command):
 )
 def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes):
     assert (CommandLists(allow=("ls", "grep", "python3", "true"), deny=()).refusal(command) is None) is passes
+
+
+SIGNS = [";", "&", "&&", "|", "||", "|&", ";;", ";&", "!", "(", ")", "{", "}", "((", "))", "if ", "then ", "A=1 "]
+REDIRECTIONS = [">", ">>", "<", "<>", ">|", "&>", "&>>", ">&", "<&", "<<<", "<<", "<<-", "2>", "2>&1 ", ">(", "<("]
+TEXTS = ["ls ", "rm ", "f", "f ", "x", " ", "\n", "\\\n", "'", '"', "#", " #", "\\", "$", "]", "$[", "''", "'>'", "';'"]
+BASH = """
+command_not_found_handle() { echo "$1" >> "$LOG"; return "$ANSWER"; }
+while IFS= read -r -d "" -u 8 line; do
+    : > f
+    for ANSWER in 0 1; do (eval "$line"; wait) > /dev/null 2>&1 < /dev/null; done
+    echo "= end" >> "$LOG"
+done 8< lines
+"""
+
+
+def run_by_bash(lines, folder):
+    """Return the names of the programs that bash would start for each line; it finds none of them."""
+    (folder / "work").mkdir()
+    (folder / "work" / "lines").write_text("".join(f"{line}\0" for line in lines))
+    environment = {"PATH": "/nowhere", "LOG": str(folder / "log")}
+    subprocess.run(["/bin/bash", "-c", BASH], check=True, cwd=folder / "work", env=environment, timeout=200)
+    started = [set(part.split("\n")) - {""} for part in (folder / "log").read_text().split("= end\n")]
+    assert len(started) == len(lines) + 1
+    return started
+
+
+@promise("workspaces:lists-as-bash")
+def test_with_a_list_of_allowed_commands_bash_starts_no_other_however_signs_and_redirections_meet(tmp_path):
+    met = [f"ls{sign}{more}{to}{space}f rm x"
+           for sign in SIGNS for more in ("", " ", "\\\n") for to in REDIRECTIONS for space in ("", " ")]  # fmt: skip
+    chance = random.Random(4)
+    pieces = [*SIGNS, *REDIRECTIONS, *TEXTS]
+    drawn = ["ls " + "".join(chance.choices(pieces, k=chance.randint(2, 9))) for _ in range(1500)]
+    hidden = [
+        "ls |&>| fi rm x",
+        "ls # it's\nrm x #'",
+        "cat <<f\n'\nf\nrm x #'",
+        "ls $[1 #] ; rm x",
+        "((A=1 #)); rm x",
+        "A=1 if ls",
+    ]
+    lines = [*met, *drawn, *hidden, "cat <\\\n<f\n'\nf\nrm x #'", "(\\\n(A=1 #)); rm x", "cat <<''\n'\n\nrm x #'"]
+    lists = CommandLists(allow=("ls", "cat"), deny=())
+    started = run_by_bash(lines, tmp_path)
+    allowed = [(line, names) for line, names in zip(lines, started, strict=False) if lists.refusal(line) is None]
+    assert [line for line, names in allowed if not names <= {"ls", "cat"}] == []
+    # Neither side is empty: some lines pass, and bash would have started what is refused.
+    assert sum(bool(names) for _, names in allowed) > 50
+    assert sum("rm" in names for names in started) > 100
+
+
+@promise("workspaces:lists-as-bash")
+@pytest.mark.parametrize(
+    "command",
+    ["ls>f;cat<f", "ls&>f&&cat<f", "ls 2>f >&2;cat", "ls ';' '>' rm", "cat <<<rm", "{ ls; } | cat", "! ls",
+     "ls \\\n -l", "ls &&\\\ncat", 'ls "a\nrm"', "ls >f x 2>&1"],
+)  # fmt: skip
+def test_with_a_list_of_allowed_commands_lines_of_these_alone_pass(command):
+    assert CommandLists(allow=("ls", "cat"), deny=()).refusal(command) is None
+
+
+@promise("workspaces:lists-as-bash")
+@pytest.mark.parametrize(
+    ("command", "passes"),
+    [
+        ("ls # it's a list", True),
+        ("cat > a <<'EOF'\nit's here\nEOF\nls", True),
+        ("cat > a <<EOF\nit's here\nEOF\nrm a", False),
+        ("sh <<EOF\ntrue;rm a\nEOF", False),
+        ("ls # it's\nrm a # '", False),
+    ],
+)
+def test_comments_and_here_documents_are_read_as_bash_reads_them(command, passes):
+    assert (CommandLists(deny=("rm",)).refusal(command) is None) is passes
 
 
 @promise("workspaces:denied-before")
