@@ -98,7 +98,9 @@ class WorkspaceJails:
         self._require_jail(ended)
         if ended.reason or ended.exit_code:
             why = ended.reason or f"it ended with {ended.exit_code}: {ended.stderr.text.strip()[-200:]}"
-            return f"{call.tool} was ended: {' '.join(why.split())}; ask for less at once"
+            why = " ".join(why.split())
+            # A look that takes too much says nothing of the change itself.
+            return {"diff": f"(no diff: {why})\n"} if show else f"{call.tool} was ended: {why}; ask for less at once"
         return read_answer("show" if show else call.tool, ended.stdout.kept)
 
     async def shell(

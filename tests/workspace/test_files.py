@@ -283,6 +283,32 @@ async def test_what_would_change_is_shown_and_nothing_is_changed(desk: Desk):
     assert desk.held() == before
 
 
+@promise("workspaces:diff-true")
+async def test_a_change_that_is_made_is_never_said_to_fail_because_it_cannot_be_shown(desk: Desk):
+    with (desk.root / "big").open("wb") as big:
+        big.truncate(17 << 20)
+    (desk.root / "closed").write_text("x", encoding="ascii")
+    (desk.root / "closed").chmod(0)
+    assert await desk.diff("delete", path="big") == "deleted file big: 17825792 bytes; too large for a diff\n"
+    assert await desk.diff("delete", path="closed") == "deleted file closed: 1 bytes; Permission denied\n"
+    # A worker that is not root can keep no copy of a closed file, and refuses to write beside one.
+    for path in ("closed", "big") if os.geteuid() == 0 else ():
+        assert (await desk.ask("delete", path=path))["deleted"] == 1
+    lines = "\n" * (15 << 20)
+    assert await desk.diff("write_file", path="lines", content=lines) == (
+        "lines: nothing -> 15728640 bytes; too large for a diff\n"
+    )
+    assert (await desk.ask("write_file", path="lines", content=lines))["size"] == 15 << 20
+
+
+@promise("workspaces:diff-true")
+async def test_what_would_fail_is_said_before_it_is_tried(desk: Desk):
+    await desk.ask("write_file", path="a/b", content="x")
+    await desk.ask("write_file", path="c", content="x")
+    given = {"source": "a", "destination": "c", "overwrite": True}
+    assert await desk.diff("move", **given) == await desk.ask("move", **given)
+
+
 def mounted(desk: Desk) -> set[str]:
     """Return how the workspace is mounted in the jails that are at work now: `ro` or `rw`."""
     name = "/".join(desk.root.parts[-3:])

@@ -37,7 +37,7 @@ def _answered(asked: dict[str, Any]) -> dict[str, Any]:
         if tool in readers:
             return {"ok": readers[tool](**arguments)}
         change = writers[tool](**arguments)
-        return {"ok": {"diff": change.diff()} if asked["show"] else change.do()}
+        return {"ok": {"diff": change.shown()} if asked["show"] else change.do()}
     except FileToolRefused as refused:
         return {"error": str(refused)}
     except OSError as error:

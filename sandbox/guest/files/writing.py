@@ -36,11 +36,14 @@ _MOST_SHOWN = 20_000
 
 def difference(before: bytes | None, after: bytes | None, path: str) -> str:
     """Return a unified diff; a file that is missing on one side is /dev/null there."""
-    old, new = _lines(before), _lines(after)
     sizes = f"{_size(before)} -> {_size(after)}"
+    # Before it is taken apart, which takes many times its size.
+    if len(before or b"") + len(after or b"") > _MOST_BYTES:
+        return f"{path}: {sizes}; too large for a diff\n"
+    old, new = _lines(before), _lines(after)
     if old is None or new is None:
         return f"binary file {path}: {sizes}\n"
-    if len(before or b"") + len(after or b"") > _MOST_BYTES or len(old) + len(new) > _MOST_LINES:
+    if len(old) + len(new) > _MOST_LINES:
         return f"{path}: {sizes}; too large for a diff\n"
     sides = (f"a/{path}" if before is not None else "/dev/null", f"b/{path}" if after is not None else "/dev/null")
     text = "".join(_ended(line) for line in difflib.unified_diff(old, new, *sides))
@@ -71,10 +74,20 @@ def _ended(line: str) -> str:
 
 @dataclass(frozen=True)
 class Change:
-    """Hold a change that has not been made: its diff, and the function that makes it."""
+    """Hold a change that has not been made: its diff, and the function that makes it.
+
+    Refusals come before there is a change, so that the diff and the deed refuse the same.
+    """
 
     diff: Callable[[], str]
     do: Callable[[], dict[str, Any]]
+
+    def shown(self) -> str:
+        """Return the diff, or why there is none: the change may be made all the same."""
+        try:
+            return self.diff()
+        except (FileToolRefused, OSError, MemoryError, RecursionError) as error:
+            return f"(no diff: {error or type(error).__name__})\n"
 
 
 def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: bool = True) -> Change:
@@ -111,7 +124,8 @@ def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
     if to[: len(from_)] == from_:
         raise FileToolRefused(f"{shown_path(from_)} cannot be moved into itself")
     there = _facts(to)
-    if there is not None and (stat.S_ISDIR(there.st_mode) or not overwrite):
+    folders = any(stat.S_ISDIR(each.st_mode) for each in (facts, there) if each is not None)
+    if there is not None and (folders or not overwrite):
         raise FileToolRefused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
 
     def do() -> dict[str, Any]:
@@ -188,8 +202,11 @@ def _emptied() -> tuple[int, list[str]]:
 def _deleted(parts: Parts, facts: os.stat_result) -> str:
     if not stat.S_ISREG(facts.st_mode):
         return f"deleted {kind_of(facts)} {shown_path(parts)}\n"
-    before = _content(parts)
-    return difference(before, None, shown_path(parts))
+    try:
+        return difference(_content(parts), None, shown_path(parts))
+    except (FileToolRefused, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else "too large for a diff"
+        return f"deleted file {shown_path(parts)}: {facts.st_size} bytes; {why}\n"
 
 
 def _facts(parts: Parts) -> os.stat_result | None:
