@@ -9,7 +9,7 @@ import pytest
 
 from backstay.errors import ToolUnavailable
 from tests.requirements import promise
-from toolbox.processes.runner import ProcessLimits, Runner
+from toolbox.processes.runner import NotEnded, ProcessLimits, Runner
 
 
 def runner(**options):
@@ -103,6 +103,42 @@ async def test_what_a_command_leaves_in_the_background_ends_with_it(tmp_path, ev
     await eventually(lambda: not is_running(int(result.stdout)))
 
 
+AWAY = (
+    "import os, signal, subprocess, sys, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "session = subprocess.Popen(['sleep', '600'], start_new_session=True).pid\n"
+    # A daemon, whose parent has ended before the command does.
+    "daemon = subprocess.run(['/bin/sh', '-c', 'setsid sleep 600 > /dev/null 2>&1 & echo $!'], stdout=-1).stdout\n"
+    "open('pids', 'w').write(f'{os.getpid()} {session} {int(daemon)}')\n"
+    "print('up', flush=True)\n"
+)
+
+
+def away(folder):
+    """Return the processes that left the session of the command."""
+    return [int(process) for process in (folder / "pids").read_text().split()]
+
+
+@promise("plugins:timeout")
+@pytest.mark.parametrize("more", ["", "time.sleep(600)", "os.kill(os.getpid(), signal.SIGKILL)"])
+async def test_what_leaves_the_session_of_a_command_has_ended_when_the_call_has(tmp_path, more):
+    running = asyncio.create_task(run(AWAY + more, tmp_path, timeout_s=10 if "sleep" in more else 60))
+    await asyncio.wait([running])
+    if "sleep" in more:
+        assert type(running.exception()) is TimeoutError
+    else:
+        assert running.result().exit_code == (-signal.SIGKILL if more else 0)
+    assert [process for process in away(tmp_path) if is_running(process)] == []
+
+
+@promise("plugins:not-ended")
+async def test_a_call_whose_processes_cannot_be_killed_is_not_said_to_have_ended(tmp_path):
+    # What kills them is stopped itself, as by a debugger.
+    source = "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(600)"
+    with pytest.raises(NotEnded):
+        await run(source, tmp_path, timeout_s=5)
+
+
 @promise("plugins:timeout")
 async def test_a_cancelled_call_leaves_no_process(tmp_path, eventually):
     printed = asyncio.Event()
@@ -121,20 +157,20 @@ async def test_a_command_ends_when_the_process_that_runs_it_is_killed(tmp_path, 
     owner = tmp_path / "owner.py"
     owner.write_text(
         "import asyncio, pathlib, sys\nsys.path.insert(0, sys.argv[1])\nfrom toolbox.processes.runner import Runner\n"
-        "source = \"import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)\"\n"
+        f"source = {AWAY!r} + 'time.sleep(600)'\n"
         "asyncio.run(Runner(environment={}).run(('python', '-c', source), folder=pathlib.Path(sys.argv[2]),"
         " timeout_s=600))\n"
     )
     process = await asyncio.create_subprocess_exec(sys.executable, owner, Path(__file__).parents[2], tmp_path)
-    pid = tmp_path / "pid"
+    pids = tmp_path / "pids"
     try:
         async with asyncio.timeout(150):
-            while not (pid.exists() and pid.read_text()):
+            while not (pids.exists() and pids.read_text()):
                 await asyncio.sleep(0.05)
     finally:
         process.kill()
         await process.wait()
-    await eventually(lambda: not is_running(int(pid.read_text())))
+    await eventually(lambda: not any(map(is_running, away(tmp_path))))
 
 
 @promise("plugins:bounded")

@@ -17,6 +17,7 @@ from system.folders import folder_hash
 from system.locks import folder_lock
 from toolbox.plugins.arguments import PLUGIN, split_timeout, with_timeout
 from toolbox.plugins.plugin import Plugin, PluginTool
+from toolbox.processes.runner import NotEnded
 from toolbox.providers.answer import Answer, parsed, refused
 from toolbox.providers.concurrency import SharedTask
 from toolbox.providers.json_safe import json_safe
@@ -135,9 +136,9 @@ class PluginProvider:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
             result = await self._plugin.run(words, timeout_s=left_s, variables=variables, inherited=held)
-        except TimeoutError:
+        except TimeoutError as error:
             said = f"killed: not done within {call.deadline_s:g} s"
-            raise OutcomeUnknown(said, timed_out=True, ended=True) from None
+            raise OutcomeUnknown(said, timed_out=True, ended=not isinstance(error, NotEnded)) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction
             if call.before_send is None:
                 raise ToolUnavailable(f"{self.name}: {error}") from None

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -66,6 +66,10 @@ class ProcessLimits:
         )
 
 
+class NotEnded(TimeoutError):
+    """Not all processes of a command could be killed at its deadline."""
+
+
 Printed = Callable[[Literal["stdout", "stderr"], bytes], None]
 """Called with whatever a command prints, as it comes."""
 
@@ -114,7 +118,8 @@ class Runner:
     ) -> ExecutionResult:
         """Run a command in a folder and return how it ended; a signal's number is a negative exit code.
 
-        `inherited` are open files that it keeps. Raises ToolUnavailable when it never ran, TimeoutError when killed.
+        All that it started ends with it. `inherited` are open files that it keeps. Raises ToolUnavailable when it never
+        ran, TimeoutError when killed, and NotEnded when that took no effect.
         """
         command = self.check(argv, folder=folder, environment=environment)
         if refusal := self._refusal(argv[0], command):
@@ -128,13 +133,7 @@ class Runner:
             asyncio.create_task(_read(process.stdout, "stdout", stdout, printed)),
             asyncio.create_task(_read(process.stderr, "stderr", stderr, printed)),
         ]
-        try:
-            async with asyncio.timeout(timeout_s):
-                if fault := await _reported(report):
-                    raise ToolUnavailable(f"the command {argv[0]!r} cannot be started: {fault}")
-                code = await exit_of(process)
-        finally:
-            await end_group(process, ask_s=_ASK_S, readers=readers)
+        code = await _code_of(process, report, readers, name=argv[0], timeout_s=timeout_s)
         return ExecutionResult(
             exit_code=code,
             stdout=stdout.text,
@@ -165,7 +164,7 @@ class Runner:
         limits = self._limits.spelled() if limited else ()
         try:
             process = await asyncio.create_subprocess_exec(
-                *launched(command, limits=limits, report=writing),
+                *launched(command, limits=limits, report=writing, kept=True),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -183,6 +182,30 @@ class Runner:
         finally:
             os.close(writing)
         return process, reading
+
+
+async def _code_of(
+    process: asyncio.subprocess.Process,
+    report: int,
+    readers: Collection[asyncio.Task[None]],
+    *,
+    name: str,
+    timeout_s: float,
+) -> int:
+    """Wait for the end of a command, and end what is left of it. Raises as `Runner.run` does."""
+    ended = False
+    try:
+        try:
+            async with asyncio.timeout(timeout_s):
+                if fault := await _reported(report):
+                    raise ToolUnavailable(f"the command {name!r} cannot be started: {fault}")
+                return await exit_of(process)
+        finally:
+            ended = await end_group(process, ask_s=_ASK_S, readers=readers, kept=True)
+    except TimeoutError:
+        if not ended:
+            raise NotEnded from None
+        raise
 
 
 async def _reported(report: int) -> str:
