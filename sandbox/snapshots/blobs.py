@@ -15,13 +15,13 @@ _IN_MEMORY = 1 << 20
 
 
 @contextmanager
-def disk_faults(folder: Path) -> Generator[None]:
-    """Turn a full or broken disk into StoreUnavailable, which names the folder."""
+def disk_faults(folder: Path, fails: str = "snapshots cannot be kept in") -> Generator[None]:
+    """Turn a full or broken disk into StoreUnavailable, which names what fails and the folder."""
     try:
         yield
     except OSError as error:
         raise StoreUnavailable(
-            f"snapshots cannot be kept in {shown(str(folder))}: {error.strerror}; free space there or repair the disk"
+            f"{fails} {shown(str(folder))}: {error.strerror}; free space there or repair the disk"
         ) from error
 
 

@@ -6,6 +6,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from backstay.errors import WorkspaceChanging
 from sandbox.snapshots.blobs import SnapshotBlobs
@@ -29,7 +30,8 @@ from system.files import NEW_FILE
 STAGING = ".backstay-restoring-"
 """How directories begin that a restore works in; one that a killed restore left is removed by the next."""
 
-# The errors of an operation when the tree is no longer the one that was looked at.
+# The errors of a disk without space, and of an operation when the tree is no longer the one that was looked at.
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _OTHERS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EISDIR}
 
 
@@ -38,7 +40,8 @@ class Restoring:
 
     Every file is written anew beside the tree and renamed into place, so that nothing is ever written through an inode
     that may have another name, and so that each path holds the old bytes or the new ones. All bytes are on the disk,
-    and their hashes were compared, before the first path is touched.
+    and their hashes were compared, before the first path is touched. Where there is no space for them, what was added
+    goes first, since it may be what fills the disk.
     """
 
     def __init__(self, root: int, blobs: SnapshotBlobs, plan: RestoringPlan, wanted: Nodes, walk: Walk) -> None:
@@ -50,8 +53,8 @@ class Restoring:
         self._blobs = blobs
         self._paths = plan.paths
         self._wanted = wanted
-        self._current = walk.nodes
-        self._facts = walk.facts
+        self._current = dict(walk.nodes)
+        self._facts = dict(walk.facts)
         self._opened = dict(walk.opened)
         self._staged: dict[str, str] = {}
         self._skipped: set[str] = set()
@@ -64,9 +67,13 @@ class Restoring:
         name = STAGING + secrets.token_hex(8)
         try:
             if self._paths:
-                os.mkdir(name, OWNER_ALL, dir_fd=self._root)
-                self._staging = os.open(name, DIRECTORY, dir_fd=self._root)
-                self._stage()
+                try:
+                    self._stage(name)
+                except OSError as error:
+                    if error.errno not in _FULL:
+                        raise
+                    self._make_room()
+                    self._stage(name)
                 self._put_back()
         finally:
             if self._staging >= 0:
@@ -78,8 +85,26 @@ class Restoring:
             self._set_modes()
             self._return_to_root()
 
-    def _stage(self) -> None:
-        """Write all files and links into the staging directory."""
+    def _make_room(self) -> None:
+        """Remove the files that were added, once all that is to be put back has been read whole."""
+        with Path(os.devnull).open("wb") as nowhere:
+            for node in filter(None, map(self._wanted.get, self._paths)):
+                if node.kind == "file":
+                    self._blobs.copy(node.content, nowhere.fileno())
+        for path in self._paths:
+            node = self._current.get(path)
+            if node is not None and node.kind != "directory" and self._wanted.get(path) is None:
+                self._attempt(self._make_way, path)
+                del self._current[path], self._facts[path]
+        self._return_to_root()
+
+    def _stage(self, name: str) -> None:
+        """Write all files and links into a staging directory, anew if it was begun."""
+        if self._staging < 0:
+            os.mkdir(name, OWNER_ALL, dir_fd=self._root)
+            self._staging = os.open(name, DIRECTORY, dir_fd=self._root)
+        empty(self._staging)
+        self._staged.clear()
         for path in self._paths:
             node = self._wanted.get(path)
             if node is None or node.kind == "directory":

@@ -76,7 +76,7 @@ class Snapshots:
 
         `expect` is the snapshot from after what is to be undone: then only what differs between the two is put back,
         and what others changed since is reported and left alone. Setuid bits are not put back. Raises SnapshotDamaged
-        before anything is changed.
+        before anything is changed, and StoreUnavailable when the disk has no space for what is to be put back.
         """
         self._check_outside(root)
         with self._alone(), opened_root(root, unlocking=True) as top:
@@ -89,7 +89,8 @@ class Snapshots:
             walk = _walk(top, index, _hash, unbounded, restoring=True)
             plan = RestoringPlan(walk.nodes, wanted, expected, owners=os.geteuid() == 0)
             restoring = Restoring(top, self._blobs, plan, wanted, walk)
-            restoring.run()
+            with disk_faults(root, "files cannot be brought back in the workspace"):
+                restoring.run()
         return RestoreReport(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
 
     def forget(self, keep: Collection[str], *, dry_run: bool = False) -> list[int]:

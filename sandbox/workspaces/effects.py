@@ -23,6 +23,7 @@ from backstay.errors import (
 from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
+from sandbox.snapshots.blobs import disk_faults
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import RestoreReport, SnapshotChange
 from sandbox.workspaces.workspace import WorkspaceCall
@@ -309,7 +310,8 @@ def _read(path: Path) -> EffectRecord | None:
 
 
 def _write(path: Path, record: EffectRecord) -> None:
-    write_whole(path, json.dumps(record.plain()).encode())
+    with disk_faults(path.parent, "records cannot be kept in"):
+        write_whole(path, json.dumps(record.plain()).encode())
 
 
 def _new_bytes(changes: Iterable[SnapshotChange]) -> int:

@@ -1,5 +1,6 @@
 """Hostile workspaces: whatever is planted or raced, snapshots and restores stay inside and say what they left."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
+from backstay.errors import SnapshotDamaged, SnapshotRefused, StoreUnavailable, WorkspaceChanging
+from sandbox.snapshots.blobs import SnapshotBlobs
 from sandbox.snapshots.restoring import STAGING
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
@@ -30,6 +32,19 @@ def outside(tmp_path) -> Path:
     (place / "shadow").write_text(SECRET)
     (place / "shadow").chmod(0o600)
     return place
+
+
+def fill_disk(monkeypatch, is_full) -> None:
+    """Let the disk of the workspace be full as long as the function says so, with what a restore writes begun."""
+    copy = SnapshotBlobs.copy
+
+    def copied(blobs: SnapshotBlobs, digest: str, into: int) -> None:
+        if is_full() and stat.S_ISREG(os.fstat(into).st_mode):
+            os.write(into, b"begun")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        copy(blobs, digest, into)
+
+    monkeypatch.setattr(SnapshotBlobs, "copy", copied)
 
 
 @pytest.fixture
@@ -517,6 +532,53 @@ def test_what_a_killed_restore_left_is_removed_and_what_a_run_planted_there_is_n
 
     assert [path.name for path in root.iterdir()] == ["file"]
     assert untouched(outside)
+
+
+@promise("workspaces:full")
+@pytest.mark.parametrize("expecting", [True, False])
+def test_what_was_added_makes_room_on_a_full_disk_for_what_is_put_back(root, snapshots, monkeypatch, expecting):
+    (root / "kept").write_text("before")
+    (root / "removed").write_text("before, too")
+    before = snapshots.take(root).id
+    (root / "kept").write_text("after")
+    (root / "removed").unlink()
+    (root / "added").mkdir()
+    (root / "added" / "big").write_text("all of the disk")
+    after = snapshots.take(root).id
+    fill_disk(monkeypatch, (root / "added" / "big").exists)
+    restored = snapshots.restore(root, before, expect=after if expecting else None)
+    assert (restored.conflicts, restored.failed) == ((), ())
+    assert set(restored.paths) == {"kept", "removed", "added", "added/big"}
+    assert snapshots.take(root).id == before
+
+
+@promise("workspaces:full")
+def test_a_disk_that_stays_full_is_named_with_the_workspace_and_a_restore_can_be_repeated(root, snapshots, monkeypatch):
+    (root / "kept").write_text("before")
+    before = snapshots.take(root).id
+    (root / "kept").write_text("after")
+    (root / "added").write_text("some of the disk")
+    after = snapshots.take(root).id
+    with monkeypatch.context() as full:
+        fill_disk(full, lambda: True)
+        with pytest.raises(StoreUnavailable, match=rf"in the workspace {root}: No space left on device; free space"):
+            snapshots.restore(root, before, expect=after)
+    assert {path.name: path.read_text() for path in root.iterdir()} == {"kept": "after"}
+    assert snapshots.restore(root, before, expect=after).conflicts == ()
+    assert snapshots.take(root).id == before
+
+
+@promise("workspaces:full")
+def test_a_lost_blob_is_found_before_anything_is_removed_to_make_room(root, snapshots, monkeypatch, tmp_path):
+    (root / "kept").write_text("before")
+    before = snapshots.take(root).id
+    (root / "kept").write_text("after")
+    (root / "added").write_text("all of the disk")
+    (tmp_path / "kept" / "blobs" / hashlib.sha256(b"before").hexdigest()).unlink()
+    fill_disk(monkeypatch, lambda: True)
+    with pytest.raises(SnapshotDamaged):
+        snapshots.restore(root, before)
+    assert {path.name for path in root.iterdir()} == {"kept", "added"}
 
 
 @promise("workspaces:limits")
