@@ -3,12 +3,12 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from backstay.errors import SnapshotDamaged, StoreUnavailable
-from sandbox.snapshots.files import FILE, at_once, chunks, shown
+from sandbox.snapshots.files import FILE, at_once, chunks, shown, write_sparse
 from system.files import NEW_FILE, sync
 
 _IN_MEMORY = 1 << 20
@@ -49,7 +49,7 @@ class SnapshotBlobs:
             data = b"".join(chunks(opened, size))
             digest = hashlib.sha256(data).hexdigest()
             if not self._has(digest, len(data)):
-                self._pending[digest] = self._write(iter((data,)))[1]
+                self._pending[digest] = self._write((data,))[1]
             return digest
         digest, path = self._write(chunks(opened, size))
         if self._has(digest, path.stat().st_size):
@@ -70,24 +70,13 @@ class SnapshotBlobs:
         self._pending.clear()
 
     def copy(self, digest: str, into: int) -> None:
-        """Write the bytes to an open file. Raises SnapshotDamaged when they are gone or others; use nothing then."""
-        total = hashlib.sha256()
-        try:
-            opened = os.open(self._blobs / digest, FILE)
-        except OSError as error:
-            raise SnapshotDamaged(
-                f"blob {digest} of a snapshot is gone ({error.strerror}); bring it back from a backup"
-            ) from error
-        try:
-            for data in chunks(opened, os.fstat(opened).st_size):
-                total.update(data)
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(into, view) :]
-        finally:
-            os.close(opened)
-        if total.hexdigest() != digest:
-            raise SnapshotDamaged(f"blob {digest} of a snapshot holds other bytes; bring it back from a backup")
+        """Write the bytes to a new file. Raises SnapshotDamaged when they are gone or others; use nothing then."""
+        write_sparse(into, self._read(digest))
+
+    def require(self, digest: str) -> None:
+        """Raise SnapshotDamaged when the bytes are gone or others."""
+        for _ in self._read(digest):
+            pass
 
     def unreachable(self, reachable: Collection[str]) -> list[Path]:
         """Return every blob that is not among the reachable ones."""
@@ -101,11 +90,36 @@ class SnapshotBlobs:
         except FileNotFoundError:
             return False
 
-    def _write(self, data: Iterator[bytes]) -> tuple[str, Path]:
+    def _read(self, digest: str) -> Iterator[bytes]:
+        total = hashlib.sha256()
+        try:
+            opened = os.open(self._blobs / digest, FILE)
+        except OSError as error:
+            raise SnapshotDamaged(
+                f"blob {digest} of a snapshot is gone ({error.strerror}); bring it back from a backup"
+            ) from error
+        try:
+            for data in chunks(opened, os.fstat(opened).st_size):
+                total.update(data)
+                yield data
+        finally:
+            os.close(opened)
+        if total.hexdigest() != digest:
+            raise SnapshotDamaged(f"blob {digest} of a snapshot holds other bytes; bring it back from a backup")
+
+    def _write(self, data: Iterable[bytes]) -> tuple[str, Path]:
         path = self.unfinished / secrets.token_hex(8)
         total = hashlib.sha256()
-        with disk_faults(self._folder), os.fdopen(os.open(path, NEW_FILE, 0o600), "wb") as file:
+
+        def hashed() -> Iterator[bytes]:
             for part in data:
                 total.update(part)
-                file.write(part)
+                yield part
+
+        with disk_faults(self._folder):
+            opened = os.open(path, NEW_FILE, 0o600)
+            try:
+                write_sparse(opened, hashed())
+            finally:
+                os.close(opened)
         return total.hexdigest(), path

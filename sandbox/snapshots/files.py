@@ -4,9 +4,11 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +24,8 @@ OWNER_ALL = 0o700
 # The errors of an open, a stat or a readlink when something else is there than a moment ago.
 _MOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.ESTALE}
 _CHUNK = 1 << 20
+_BLOCK = 4096
+_HOLE = bytes(_BLOCK)
 _SYNCS_AT_ONCE = 16
 Item = TypeVar("Item")
 
@@ -90,6 +94,22 @@ def chunks(opened: int, size: int) -> Iterator[bytes]:
             return
         left -= len(data)
         yield data
+
+
+def write_sparse(into: int, data: Iterable[bytes]) -> None:
+    """Write a new file without its blocks of zeros: the holes of a sparse file take no space in a copy either."""
+    size = end = 0
+    for part in data:
+        view = memoryview(part)
+        for hole, blocks in groupby(range(0, len(part), _BLOCK), key=partial(part.startswith, _HOLE)):
+            starts = list(blocks)
+            at, until = starts[0], min(starts[-1] + _BLOCK, len(part))
+            while not hole and at < until:
+                at += os.pwrite(into, view[at:until], size + at)
+                end = size + at
+        size += len(part)
+    if end < size:
+        os.ftruncate(into, size)
 
 
 def at_once(work: Callable[[Item], None], items: Collection[Item]) -> None:

@@ -6,7 +6,6 @@ import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from backstay.errors import WorkspaceChanging
 from sandbox.snapshots.blobs import SnapshotBlobs
@@ -87,10 +86,10 @@ class Restoring:
 
     def _make_room(self) -> None:
         """Remove the files that were added, once all that is to be put back has been read whole."""
-        with Path(os.devnull).open("wb") as nowhere:
-            for node in filter(None, map(self._wanted.get, self._paths)):
-                if node.kind == "file":
-                    self._blobs.copy(node.content, nowhere.fileno())
+        for path in self._paths:
+            node = self._wanted.get(path)
+            if node is not None and node.kind == "file":
+                self._blobs.require(node.content)
         for path in self._paths:
             node = self._current.get(path)
             if node is not None and node.kind != "directory" and self._wanted.get(path) is None:

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import random
 import shutil
 import socket
 import stat
@@ -39,7 +40,7 @@ def fill_disk(monkeypatch, is_full) -> None:
     copy = SnapshotBlobs.copy
 
     def copied(blobs: SnapshotBlobs, digest: str, into: int) -> None:
-        if is_full() and stat.S_ISREG(os.fstat(into).st_mode):
+        if is_full():
             os.write(into, b"begun")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         copy(blobs, digest, into)
@@ -54,6 +55,10 @@ def snapshots(tmp_path) -> Snapshots:
 
 def holds_secret(tmp_path: Path) -> bool:
     return (tmp_path / "kept" / "blobs" / hashlib.sha256(SECRET.encode()).hexdigest()).exists()
+
+
+def disk_use(folder: Path) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
 
 
 def untouched(outside: Path) -> bool:
@@ -589,6 +594,28 @@ def test_a_sparse_file_is_measured_by_its_length(root, tmp_path):
     with pytest.raises(SnapshotRefused) as refused:
         snapshots.take(root)
     assert "sparse" in str(refused.value)
+
+
+@promise("workspaces:sparse")
+def test_a_sparse_file_takes_no_more_space_where_it_is_kept_or_brought_back(root, snapshots, tmp_path):
+    blocks = random.Random(3)
+    contents = [b"", bytes(4096), bytes(4097), b"x" + bytes(9_000_000), bytes((1 << 20) - 1) + b"x" + bytes(5000)]
+    contents += [b"".join(blocks.choice((bytes(4096), b"x" * 4096)) for _ in range(600)) for _ in range(3)]
+    for number, content in enumerate(contents):
+        (root / f"{number}").write_bytes(content)
+    with (root / "sparse").open("wb") as file:
+        for place in range(0, 64 << 20, 1 << 20):
+            file.seek(place)
+            file.write(b"x")
+        file.truncate(100 << 20)
+    before = snapshots.take(root).id
+    assert disk_use(tmp_path / "kept") < 16 << 20
+    shutil.rmtree(root)
+    root.mkdir()
+    snapshots.restore(root, before)
+    assert disk_use(root) < 16 << 20
+    assert [(root / f"{number}").read_bytes() for number in range(len(contents))] == contents
+    assert snapshots.take(root).id == before
 
 
 ORDINARY = """

@@ -113,6 +113,16 @@ async def test_an_effect_that_was_cut_off_is_undone_before_anything_else_happens
     assert (desk.root / "a").read_text(encoding="ascii") == "before"
 
 
+@promise("workspaces:sparse")
+async def test_a_command_that_writes_too_much_in_sparse_files_fills_no_disk_with_what_is_kept_of_it(desk: Desk, area):
+    said = await desk.ask("run", command="for i in 1 2 3; do truncate -s $((20000000 + i)) $i; done")
+    assert "it wrote 60000006 bytes, more than 52428800" in said
+    assert desk.held() == {}
+    blobs = list((area / "snapshots" / Workspace(name=desk.name, root=desk.root).key / "blobs").iterdir())
+    assert sorted(blob.stat().st_size for blob in blobs) == [20000001, 20000002, 20000003]
+    assert sum(blob.stat().st_blocks * 512 for blob in blobs) < 1 << 20
+
+
 @promise("workspaces:too-much")
 async def test_a_file_that_no_snapshot_keeps_blocks_every_call_that_writes_until_a_person_removes_it(desk: Desk):
     with (desk.root / "big").open("wb") as file:
