@@ -58,6 +58,20 @@ async def test_a_file_with_a_name_outside_keeps_there_what_it_holds(desk: Desk, 
     assert outside.stat().st_uid == os.geteuid()
 
 
+@promise("workspaces:two-names")
+async def test_a_file_that_is_moved_onto_another_name_of_it_has_one_name_fewer_and_an_undo_brings_it_back(desk: Desk):
+    (desk.root / "a").write_text("x", encoding="ascii")
+    (desk.root / "a").chmod(0o644)
+    os.link(desk.root / "a", desk.root / "b")
+    before = desk.held()
+    given = {"source": "a", "destination": "b", "overwrite": True}
+    assert await desk.diff("move", **given) == "rename from a\nrename to b\nboth are names of one file\n"
+    assert [change["path"] for change in (await desk.ask("move", effect="e", **given))["changes"]] == ["a"]
+    assert list(desk.held()) == ["b"]
+    await desk.ask("restore", effect="e")
+    assert desk.held() == before
+
+
 @promise("workspaces:owner")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 async def test_what_is_written_belongs_to_the_owner_of_the_workspace_and_never_to_root(desk: Desk):

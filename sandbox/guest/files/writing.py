@@ -127,13 +127,19 @@ def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
     folders = any(stat.S_ISDIR(each.st_mode) for each in (facts, there) if each is not None)
     if there is not None and (folders or not overwrite):
         raise FileToolRefused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
+    same = there is not None and os.path.samestat(facts, there)
 
     def do() -> dict[str, Any]:
         with parent(from_) as (fd, name), parent(to, make=True) as (other, target):
-            os.rename(name, target, src_dir_fd=fd, dst_dir_fd=other)
+            if same:
+                # The kernel leaves two names of one file as they are.
+                os.unlink(name, dir_fd=fd)
+            else:
+                os.rename(name, target, src_dir_fd=fd, dst_dir_fd=other)
         return {"source": shown_path(from_), "destination": shown_path(to), "kind": kind_of(facts)}
 
     replaced = "" if there is None else f"replaces a file of {there.st_size} bytes\n"
+    replaced = "both are names of one file\n" if same else replaced
     return Change(lambda: f"rename from {shown_path(from_)}\nrename to {shown_path(to)}\n{replaced}", do)
 
 
