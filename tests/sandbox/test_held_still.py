@@ -1,5 +1,6 @@
 """What asks the machine itself: databases, files and processor times answer every run of a program alike."""
 
+import os
 from inspect import cleandoc
 
 import pytest
@@ -88,6 +89,65 @@ async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandb
     """
     start = [now, now, int(now * 1e9), int(now)]
     assert (await play(sandbox, cleandoc(source), now=now)).result == [start, 1e9, 1e9, 1]
+
+
+@promise("programs:held-still")
+@pytest.mark.parametrize("now", [NOW, 4e9], ids=["behind the machine's clock", "ahead of it"])
+async def test_entries_of_a_folder_are_as_old_as_the_program_and_in_order(sandbox, now):
+    source = """
+        import os, pathlib
+        for name in "cab":
+            pathlib.Path("/tmp", name).write_text("x")
+        os.utime("/tmp/c", (1e9, 1e9))
+        with os.scandir("/tmp") as entries:
+            found = [(each.name, each.stat().st_mtime, each.stat(follow_symlinks=False)[9]) for each in entries]
+        first = next(os.scandir("/tmp"))
+        kinds = [isinstance(first, os.DirEntry), repr(first), os.fspath(first), first.is_file(), first.inode() > 0]
+        roots, names = os.listdir("/"), [entry.name for entry in os.scandir(b"/tmp")]
+        return [found, kinds, os.listdir("/tmp"), roots == sorted(roots), names[0] == b"a"]
+    """
+    assert (await play(sandbox, cleandoc(source), now=now)).result == [
+        [["a", now, int(now)], ["b", now, int(now)], ["c", 1e9, int(now)]],
+        [True, "<DirEntry 'a'>", "/tmp/a", True, True],
+        ["a", "b", "c"],
+        True,
+        True,
+    ]
+
+
+@promise("programs:held-still")
+async def test_what_walks_through_folders_works(sandbox):
+    source = """
+        import glob, os, pathlib, shutil
+        os.makedirs("/tmp/a/b/c")
+        open("/tmp/a/b/file", "w").write("x")
+        shutil.copytree("/tmp/a", "/tmp/d")
+        found = [glob.glob("/tmp/**/file", recursive=True), [str(path) for path in pathlib.Path("/tmp/a").rglob("f*")]]
+        found += [[place for place, _, _ in os.walk("/tmp/d")], [place for place, *_ in os.fwalk("/tmp/d")]]
+        shutil.rmtree("/tmp/a")
+        shutil.rmtree("/tmp/d", ignore_errors=False)
+        return [*found, os.listdir("/tmp")]
+    """
+    walked = ["/tmp/d", "/tmp/d/b", "/tmp/d/b/c"]
+    assert (await play(sandbox, cleandoc(source))).result == [
+        ["/tmp/a/b/file", "/tmp/d/b/file"], ["/tmp/a/b/file"], walked, walked, []
+    ]  # fmt: skip
+
+
+@promise("programs:held-still")
+async def test_the_kernel_processors_and_disks_are_told_alike_on_every_machine(sandbox):
+    source = """
+        import os, platform, shutil
+        open("/tmp/file", "w").write("x" * 5000)
+        pages = [os.sysconf(f"SC_{name}") for name in ("NPROCESSORS_ONLN", "PHYS_PAGES", "AVPHYS_PAGES", "PAGE_SIZE")]
+        system = [os.uname().release, platform.version(), os.uname().nodename, os.cpu_count()]
+        spaces = [shutil.disk_usage(place) for place in ("/", "/tmp")]
+        return [system, pages, spaces, os.fstatvfs(os.open("/", 0)).f_bfree, os.statvfs("/tmp").f_fsid]
+    """
+    assert (await play(sandbox, cleandoc(source))).result == [
+        ["6.0.0", "#1", "jail", 1], [1, 131072, 131072, os.sysconf("SC_PAGE_SIZE")],
+        [[1 << 30, 1 << 30, 0], [16 << 20, 8192, (16 << 20) - 8192]], 0, 0,
+    ]  # fmt: skip
 
 
 @promise("programs:held-still")

@@ -6,9 +6,10 @@ The clock moves a little each time it is read, and with what the host says.
 import gc
 import os
 import time as real
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from types import GenericAlias, ModuleType
+from typing import Any, Self
 
 from sandbox.guest.programs.errors import DeadlineExceeded
 
@@ -22,6 +23,7 @@ _REPLACED = (
 _DAY_NS = 86_400 * 10**9
 _SETS = (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks)
 _SHOWN = 10
+_NAME = attrgetter("name")
 _IN_SEQUENCE = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
 
 
@@ -173,6 +175,61 @@ class Clock:
         return _STRFTIME(layout, *given or (self.localtime(),))
 
 
+class FolderEntry:
+    """Stand in for an entry of a folder, which asks the kernel without the module os."""
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, real: "os.DirEntry[Any]", told: Callable[[os.stat_result], os.stat_result]) -> None:
+        """Wrap an entry; its facts are told as those of files are."""
+        self._real = real
+        self._told = told
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what does not depend on the machine."""
+        return getattr(self._real, name)
+
+    def __fspath__(self) -> Any:
+        """Return the path."""
+        return self._real.path
+
+    def __repr__(self) -> str:
+        """Return it as the entry does."""
+        return repr(self._real)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return the facts of the file."""
+        return self._told(self._real.stat(follow_symlinks=follow_symlinks))
+
+
+class FolderEntries:
+    """Stand in for the iterator over the entries of a folder."""
+
+    def __init__(self, entries: Iterable[FolderEntry]) -> None:
+        """Give out these."""
+        self._left = iter(entries)
+
+    def __iter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> FolderEntry:
+        """Return the next entry."""
+        return next(self._left)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Give out no more."""
+        self._left = iter(())
+
+
 class FileTimes:
     """Stand in for the functions that ask the kernel about a file."""
 
@@ -186,20 +243,30 @@ class FileTimes:
 
     def install(self) -> None:
         """Replace them, and wherever the module says what they can do."""
-        for name in ("stat", "lstat", "fstat"):
+        replaced = {name: self._replaced(getattr(os, name)) for name in ("stat", "lstat", "fstat")}
+        replaced |= {"scandir": self._scanning(os.scandir), "listdir": _sorting(os.listdir)}
+        for name, mine in replaced.items():
             real = getattr(os, name)
-            mine = self._replaced(real)
+            mine.__name__, mine.__doc__ = real.__name__, real.__doc__
             setattr(os, name, mine)
             for able in _SETS:
                 if real in able:
                     able.add(mine)
+        vars(os).update(DirEntry=FolderEntry)
 
     def _replaced(self, real: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
         def asked(*given: Any, **named: Any) -> os.stat_result:
             return self._told(real(*given, **named))
 
-        asked.__name__, asked.__doc__ = real.__name__, real.__doc__
         return asked
+
+    def _scanning(self, real: Callable[..., Any]) -> Callable[..., FolderEntries]:
+        def scan(path: Any = None) -> FolderEntries:
+            with real(path) as entries:
+                # Folders of the image lie on a disk of the machine, which has an order of its own.
+                return FolderEntries(FolderEntry(entry, self._told) for entry in sorted(entries, key=_NAME))
+
+        return scan
 
     def _told(self, facts: os.stat_result) -> os.stat_result:
         """Return the facts with times that are the same in every run; files that a program dated far back stay."""
@@ -216,6 +283,13 @@ class FileTimes:
         shown = [*facts[:2], 1 if inside else 2, *facts[3 : _SHOWN - 3], *whole]
         # From 3.13 on, what is in the sequence may not be named again.
         return os.stat_result(shown, {name: value for name, value in known.items() if name not in _IN_SEQUENCE})
+
+
+def _sorting(real: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    def names(path: Any = None) -> list[Any]:
+        return sorted(real(path))
+
+    return names
 
 
 def _whole(seconds: float) -> int:

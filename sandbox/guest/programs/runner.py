@@ -13,12 +13,14 @@ def main() -> None:
         sys.modules[name] = package
     from sandbox.guest.programs.clock import Clock, FileTimes  # noqa: PLC0415 - found through the packages made above
     from sandbox.guest.programs.imports import ModuleChanges, import_asyncio  # noqa: PLC0415 - the same
+    from sandbox.guest.programs.machine import install_machine  # noqa: PLC0415 - the same
     from sandbox.guest.programs.randomness import SeededRandomness  # noqa: PLC0415 - the same
     from sandbox.guest.programs.sqlite_functions import SqliteFunctions  # noqa: PLC0415 - the same
 
     clock, randomness = Clock(), SeededRandomness()
     clock.install()
     randomness.install()
+    install_machine()
     FileTimes(clock).install()
     changes = ModuleChanges(
         {
