@@ -103,7 +103,8 @@ class Outcomes(Activities):
         if effect not in parked:
             known = ", ".join(map(str, sorted(parked)[:_MOST_NAMED])) or "none"
             raise ArgumentsInvalid(f"done: the undo of effect {effect} is not parked; parked are {known}")
-        return await self.store.effects.open_of_run(run, before=effect + 1, limit=1)
+        # It may have been dealt with since: another one is never meant.
+        return [row for row in await self.store.effects.open_of_run(run, before=effect + 1, limit=1) if row.n == effect]
 
     async def _found(self, ask: calls.LoadEffects, workflow_id: str) -> calls.LoadedEffects:
         """Find an ended run by its workflow id, and note that this workflow works on it."""

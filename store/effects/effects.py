@@ -10,12 +10,15 @@ from sqlalchemy import (
     FromClause,
     Select,
     Text,
+    and_,
     bindparam,
     cast,
+    delete,
     exists,
     func,
     insert,
     literal,
+    or_,
     select,
     text,
     union_all,
@@ -114,8 +117,20 @@ _OPEN_BEFORE = (
 # Not every database compares JSON, but all compare text.
 _AUTHORITY = cast(_TREE.c.authority, Text)
 _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
+# The undo of an effect may be parked in the run that made it, and in those that have taken it over from sub-runs.
+_TAKEN_OVER_AS = exists().where(
+    adopted_effects.c.run == parked_undos.c.run,
+    adopted_effects.c.n == parked_undos.c.effect,
+    adopted_effects.c.effect_id == effects.c.effect_id,
+)
+_PARKED_AS = or_(
+    and_(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n),
+    _TAKEN_OVER_AS.correlate_except(adopted_effects),
+)
+_IS_PARKED = exists().where(_PARKED_AS)
+_UNPARK = delete(parked_undos).where(exists().where(effects.c.effect_id == bindparam("id_"), _PARKED_AS))
+_DEALT_WITH = frozenset({EffectState.COMPENSATED, EffectState.FAILED, EffectState.NOT_SENT})
 # The text of the condition is that of the index, so that databases know it for the same one.
-_IS_PARKED = exists().where(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n)
 _UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"), ~_IS_PARKED)
 _INSERT = insert(effects)
 _UPDATE = update(effects).where(
@@ -323,13 +338,15 @@ class Effects:
         return effect if effect is not None and effect.state is EffectState.COMPENSATED else None
 
     def _change(self, connection: Connection, row: EffectRow, values: dict[str, Any]) -> EffectRow:
-        """Compare and set. Recording a compensation as applied also marks its effect as compensated."""
+        """Compare and set. An applied compensation compensates its effect; what does not stand is not parked."""
         values = {**values, "updated_at": row.read_at}
         old = {"id_": row.effect_id, "token_": row.token, "state_": row.state}
         if connection.execute(_UPDATE, {**old, **values}).rowcount != 1:
             raise Collision
         if values["state"] is not EffectState.DISPATCHED:
             _note_outcome(connection, row, values)
+        if not row.undo and values["state"] in _DEALT_WITH:
+            connection.execute(_UNPARK, {"id_": row.effect_id})
         if row.undo and values["state"] is EffectState.APPLIED:
             parent = self._find(connection, row.effect_id.removesuffix("/undo"), lock=True)
             if parent is not None and not parent.undo and _can_be_undone(parent):

@@ -157,14 +157,17 @@ async def test_what_was_undone_by_hand_in_a_sub_run_is_not_undone_again_by_its_r
     assert (undone["state"], undone["detail"]) == ("compensated", "it was undone by hand before")
 
 
+@promise("undo:done-by-hand-that-one")
 @promise("subruns:undo-again")
 async def test_an_undo_that_was_parked_in_a_sub_run_is_tried_again_by_its_run(opened):
-    handle, _ = await parked_below(opened, "k")
+    handle, name = await parked_below(opened, "k")
     await update(handle, "undo", {"to_step": 1, "by": "ana"})
     assert standing(opened, handle.id) == ["k0@x.example"]
     await decided(handle, "answer", answer="yes")
     (undone,) = [each for each in (await ended(handle))["undone"] if each["effect"] == 2]
     assert (undone["state"], undone["detail"]) == ("compensated", None)
+    async with opening.open_store(opened.settings) as store:
+        assert await store.parked.of_run((await store.runs.get(name)).run) == set()
 
 
 @promise("subruns:cancelled")

@@ -9,6 +9,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from backstay.client import Backstay
+from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, DecisionRefused
 from store.opening import open_store
 from tests.engine import Scripts, ended, engine, pending
@@ -36,18 +37,18 @@ def plan(*recipients):
     return {"plan": {"steps": [{"tool": "mail.send_email", "arguments": given} for given in arguments]}}
 
 
-def recall_nothing(opened, workflow_id):
-    """Let the mailbox refuse to recall the first mail of a run."""
+def recall_nothing(opened, workflow_id, which="1"):
+    """Let the mailbox refuse to recall the first mail of a run, or with `%` every one."""
     with sqlite3.connect(opened.mailbox.path, timeout=10) as connection:
         given = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
-        connection.execute(given, (f"{workflow_id}/%/1",))
+        connection.execute(given, (f"{workflow_id}/%/{which}",))
 
 
-async def parked(opened, backstay, *recipients):
-    """Return the id of a run whose first effect could not be undone."""
+async def parked(opened, backstay, *recipients, which="1"):
+    """Return the id of a run whose first effect could not be undone, or with `%` none of them."""
     handle = await opened.start(plan(*recipients))
     assert (await ended(handle))["outcome"] == "completed"
-    recall_nothing(opened, handle.id)
+    recall_nothing(opened, handle.id, which)
     undo = await backstay.start_undo(handle.id, by=ANA)
     assert (await undo.result()).outcome == "rollback_failed"
     return handle.id
@@ -99,6 +100,24 @@ async def test_only_a_parked_effect_can_be_recorded_as_undone_by_hand(shared):
 
     assert "the undo of effect 1 is not parked" in await refused(undo)
     assert (await (await backstay.start_undo(handle.id, by=BO)).result()).outcome == "rolled_back"
+
+
+@promise("undo:done-by-hand-that-one")
+async def test_the_word_about_an_effect_that_is_dealt_with_is_never_taken_for_another_one(shared):
+    opened, backstay = shared
+    name = await parked(opened, backstay, "a@x.example", "b@x.example", which="%")
+    async with open_store(database_url=None, home=opened.settings.home) as store:
+        run = (await store.runs.get(name)).run
+        await store.effects.mark(f"{run}/2", EffectState.COMPENSATED)
+        assert await store.parked.of_run(run) == {1}
+        # A worker that tells late, or not at all, how an undo ended leaves it noted as parked.
+        with sqlite3.connect(opened.settings.home / "backstay.db", timeout=10) as connection:
+            connection.execute("INSERT INTO parked_undos (run, effect) VALUES (?, 2)", (run,))
+        again = await refused(await backstay.start_undo(name, done=2, by=BO))
+        first = await store.effects.get(f"{run}/1")
+
+    assert again == "DecisionRefused: done: effect 2 does not stand any more; look at it again"
+    assert first.state is EffectState.APPLIED
 
 
 @promise("undo:done-by-hand")
