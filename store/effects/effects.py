@@ -323,7 +323,7 @@ class Effects:
         if row.state is state:
             # A person's "did not happen" also closes a send that its own attempt recorded as not sent.
             return self._change(connection, row, {"state": state, "token": ""})
-        if state not in LEGAL[row.state]:
+        if not (_can_be_undone(row) if state is EffectState.COMPENSATED else state in LEGAL[row.state]):
             raise EffectConflict(f"effect {effect_id} is recorded as {row.state}, which cannot become {state}")
         return self._change(connection, row, {**values, "state": state, "token": ""})
 

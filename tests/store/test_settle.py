@@ -180,6 +180,18 @@ async def test_marking_keeps_the_outcome_and_follows_the_legal_order(tmp_path, d
             await store.effects.mark("w/r/1", EffectState.KEPT)
 
 
+@promise("undo:done-by-hand-lost")
+async def test_a_lost_send_can_be_marked_as_undone_once_its_lease_is_over(tmp_path, database_url):
+    clock = Clock()
+    async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+        with pytest.raises(EffectConflict, match="may still be sent"):
+            await store.effects.mark("w/r/1", EffectState.COMPENSATED)
+        clock.now = 130
+        assert (await store.effects.mark("w/r/1", EffectState.COMPENSATED)).state is EffectState.COMPENSATED
+        assert not await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+
+
 @promise("undo:compensated")
 @pytest.mark.parametrize("parent_state", [EffectState.APPLIED, EffectState.UNKNOWN])
 async def test_an_applied_compensation_compensates_its_effect(tmp_path, parent_state, database_url):

@@ -308,6 +308,7 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_undone(open_
         assert {effect["n"]: effect["state"] for effect in result["effects"]} == {1: "compensated", 2: "compensated"}
 
 
+@promise("undo:done-by-hand-lost")
 @promise("undo:by-id")
 @pytest.mark.parametrize("by_effect_id", spread([True, False], 1))
 async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(temporal, tmp_path, mailbox_at, by_effect_id):
@@ -340,6 +341,12 @@ async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(tempor
             assert states == [(2, "parked"), (1, "compensated")]
             assert "nobody knows whether mail.send_email took effect" in result["undone"][0]["detail"]
             assert opened.mailbox.sent() == [B]
+            by_hand = {"workflow_id": handle.id, "done": 2, "by": "bo"}
+            queue = opened.settings.task_queue
+            recorded = await opened.client.start_workflow("UndoRun", by_hand, id=f"undo-{handle.id}", task_queue=queue)
+            told = await ended(recorded)
+            assert [(effect["effect"], effect["state"]) for effect in told["undone"]] == [(2, "compensated")]
+            assert told["outcome"] == "rolled_back"
             return
         assert result["outcome"] == "cancelled"
         assert states == [(2, "compensated"), (1, "compensated")]
