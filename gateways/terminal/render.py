@@ -239,7 +239,7 @@ def ending_lines(result: Result, undone_since: Container[int] = ()) -> Iterator[
         yield f"no program could run: {one_line(result.programs_unavailable, 300)}", "yellow"
     for undone in result.undone:
         yield f"undo of {undone_line(undone)}", "magenta"
-    stood = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
+    stood = [effect for effect in result.effects if effect.unknown or effect.state.value in {"applied", "kept"}]
     standing = [effect for effect in stood if effect.n not in undone_since]
     if gone := len(stood) - len(standing):
         yield f"effects that were undone since: {gone}", "magenta"

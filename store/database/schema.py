@@ -40,7 +40,8 @@ def stored_words(text: str) -> str:
 HIGHEST = 2**31 - 1
 """No number in a column of integers is higher."""
 metadata = MetaData()
-_UNKNOWN = text("state = 'unknown'")
+UNANSWERED = text("state IN ('unknown', 'dispatched')")
+"""The condition of an index; databases use it for a query that says the same in the same words."""
 _UNCHECKED = text("state = 'open' AND lost_at IS NULL")
 
 identity = Table(
@@ -79,7 +80,7 @@ effects = Table(
     Column("first_sent_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     Index("effects_of_run", "run", "n"),
-    Index("effects_unknown", "effect_id", sqlite_where=_UNKNOWN, postgresql_where=_UNKNOWN),
+    Index("effects_unanswered", "effect_id", sqlite_where=UNANSWERED, postgresql_where=UNANSWERED),
 )
 
 # What is asked for by its value is a column beside the JSON that holds it: Postgres cannot look into JSON with a NUL.

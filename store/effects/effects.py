@@ -20,7 +20,6 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    text,
     union_all,
     update,
 )
@@ -31,7 +30,7 @@ from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import HIGHEST, adopted_effects, effects, parked_undos
+from store.database.schema import HIGHEST, UNANSWERED, adopted_effects, effects, parked_undos
 from store.database.transactions import reading, writing
 from store.effects.types import BoundUndo, EffectRow, Go, Intent, IntentAnswer
 from store.ledger.noting import note
@@ -130,8 +129,10 @@ _PARKED_AS = or_(
 _IS_PARKED = exists().where(_PARKED_AS)
 _UNPARK = delete(parked_undos).where(exists().where(effects.c.effect_id == bindparam("id_"), _PARKED_AS))
 _DEALT_WITH = frozenset({EffectState.COMPENSATED, EffectState.FAILED, EffectState.NOT_SENT})
-# The text of the condition is that of the index, so that databases know it for the same one.
-_UNKNOWN = select(func.count()).select_from(effects).where(text("state = 'unknown'"), ~_IS_PARKED)
+# This is `EffectRow.known` in SQL; databases find the rows by the index whose condition comes first.
+_LOST = and_(effects.c.lease <= bindparam("now_"), effects.c.task_sealed.is_(None))
+_NOBODY_KNOWS = and_(UNANSWERED, or_(effects.c.state == EffectState.UNKNOWN, _LOST))
+_UNKNOWN = select(func.count()).select_from(effects).where(_NOBODY_KNOWS, ~_IS_PARKED)
 _INSERT = insert(effects)
 _UPDATE = update(effects).where(
     effects.c.effect_id == bindparam("id_"),
@@ -196,7 +197,7 @@ class Effects:
     @reading
     def count_unknown(self, connection: Connection) -> int:
         """Return of how many effects nobody knows whether they took place; a parked one is counted as that."""
-        return connection.execute(_UNKNOWN).scalar_one()
+        return connection.execute(_UNKNOWN, {"now_": self._now(connection)}).scalar_one()
 
     @writing
     def settle(
@@ -324,7 +325,7 @@ class Effects:
             # A person's "did not happen" also closes a send that its own attempt recorded as not sent.
             return self._change(connection, row, {"state": state, "token": ""})
         if not (_can_be_undone(row) if state is EffectState.COMPENSATED else state in LEGAL[row.state]):
-            raise EffectConflict(f"effect {effect_id} is recorded as {row.state}, which cannot become {state}")
+            raise EffectConflict(f"effect {effect_id} is recorded as {row.known}, which cannot become {state}")
         return self._change(connection, row, {**values, "state": state, "token": ""})
 
     def _undone_by_hand(self, connection: Connection, intent: Intent, row: EffectRow | None) -> EffectRow | None:
@@ -386,9 +387,8 @@ def _note_outcome(connection: Connection, row: EffectRow, values: dict[str, Any]
 
 
 def _can_be_undone(row: EffectRow) -> bool:
-    """Return whether an effect may be marked compensated; one whose lease has ended counts as unknown."""
-    lost = row.state is EffectState.DISPATCHED and not row.lease_left_s
-    return lost or row.state in _UNDONE_FROM
+    """Return whether an effect may be marked compensated, also one whose server may still work on it."""
+    return row.followed or row.known in _UNDONE_FROM
 
 
 def _first_row(intent: Intent, *, going: bool, now: float) -> EffectRow:

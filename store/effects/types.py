@@ -85,6 +85,12 @@ class EffectRow(Frozen):
         """Return whether its server works on it as a task, whose end is not recorded."""
         return self.state is EffectState.DISPATCHED and self.task_sealed is not None
 
+    @property
+    def known(self) -> EffectState:
+        """Return what is known of it: a send that was not answered, and is not under way any more, is unknown."""
+        lost = self.state is EffectState.DISPATCHED and not self.lease_left_s and not self.followed
+        return EffectState.UNKNOWN if lost else self.state
+
     def effect(self) -> Effect:
         """Return the form that people see."""
         return Effect(
@@ -92,7 +98,7 @@ class EffectRow(Frozen):
             n=self.n,
             tool=self.tool,
             args_digest=self.args_digest,
-            state=self.state,
+            state=self.known,
             step=self.step,
             send=self.send,
             undo=self.undo_shown,

@@ -57,6 +57,14 @@ def test_the_end_of_a_run_names_an_undo_only_where_something_can_be_undone(undo,
     assert said in [line for line, _ in ending_lines(result)]
 
 
+@promise("clients:end-unknown")
+@pytest.mark.parametrize("state", [EffectState.DISPATCHED, EffectState.UNKNOWN, EffectState.DOUBTFUL])
+def test_the_end_of_a_run_names_an_effect_of_which_nobody_knows_whether_it_took_place(state):
+    effect = Effect(id="task-1/r/1", n=1, tool="mail.send", args_digest="d", state=state)
+    result = Result(outcome=Outcome.CANCELLED, success=False, workflow_id="task-1", effects=(effect,))
+    assert "1 change made; it cannot be undone" in [line for line, _ in ending_lines(result)]
+
+
 @promise("clients:end-parts")
 def test_the_end_of_a_run_tells_which_effects_can_be_undone_and_which_cannot():
     tools = [("crm.update", "restore(id=1)"), ("mail.send", None), ("mail.send", None)]

@@ -1,4 +1,4 @@
-"""Which effects of a run could still be undone, page by page and in all."""
+"""Which effects of a run could still be undone, page by page and in all, and of which nobody knows the outcome."""
 
 from backstay.authority import Authority
 from backstay.effects.effect import EffectState
@@ -72,6 +72,24 @@ async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, datab
         assert await store.effects.settle("w/r/8/undo", token, EffectState.APPLIED)
 
         assert await numbers(store) == [6, 5, 4, 1]
+
+
+@promise("operations:metrics-lost")
+async def test_a_send_that_was_never_answered_counts_as_unknown_once_its_lease_is_over(tmp_path, database_url):
+    now = [100.0]
+    async with open_store(database_url=database_url, home=tmp_path, clock=lambda: now[0]) as store:
+        await begun(store, 1)
+        await settled(store, 2, EffectState.APPLIED)
+        assert await store.effects.hand_over("w/r/3", await begun(store, 3), "a" * 40)
+        under_way = (await store.effects.get("w/r/1")).effect()
+        assert (await store.effects.count_unknown(), under_way.state) == (0, EffectState.DISPATCHED)
+        now[0] = 130
+        states = {row.n: row.effect().state.value for row in await store.effects.of_run("w/r")}
+        assert states == {1: "unknown", 2: "applied", 3: "dispatched"}
+        assert await store.effects.count_unknown() == 1
+        # Who answers is believed, as before.
+        await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana says so")
+        assert await store.effects.count_unknown() == 0
 
 
 @promise("undo:proven-beforehand")

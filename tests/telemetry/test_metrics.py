@@ -163,14 +163,15 @@ async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
 
 
 @promise("operations:metrics-unknown")
-async def test_an_effect_of_unknown_outcome_is_shown(served):
+@pytest.mark.parametrize("state", ["dispatched", "unknown"])
+async def test_an_effect_of_unknown_outcome_is_shown(served, state):
     site, scripts, address = served
     await ended(await site.start(task_of(scripts, mails("one@free.example"), FINISH)))
     await shows(address, "backstay_effects_unknown", 0)
     # No request of the mailbox is lost on demand for ever, so the row of another run is made unknown.
     with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
         row = connection.execute("SELECT effect_id, state, run, n FROM effects LIMIT 1").fetchone()
-        connection.execute("UPDATE effects SET state = 'unknown' WHERE effect_id = ?", row[:1])
+        connection.execute("UPDATE effects SET state = ?, lease = 0 WHERE effect_id = ?", (state, row[0]))
     await shows(address, "backstay_effects_unknown", 1)
     with sqlite3.connect(site.folder / "home" / "backstay.db", timeout=10) as connection:
         connection.execute("INSERT INTO parked_undos (run, effect) VALUES (?, ?)", row[2:])

@@ -200,13 +200,13 @@ def _effects(seen: RunView) -> list[dict[str, Any]]:
 def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[str, Any]:
     undone = row.state is EffectState.COMPENSATED
     left = left_to_people(row.undo_shown) if parked and not undone else ""
-    told = "parked" if left else row.state.value
+    told = "parked" if left else row.known.value
     return {
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
         "arguments": arguments,
-        "state": NOT_UNDONE if left else EFFECTS[row.state],
+        "state": NOT_UNDONE if left else EFFECTS[row.known],
         "tone": "quiet" if undone else tone_of(told),
         "undo": row.undo_shown,
         "undone": undone,

@@ -93,7 +93,7 @@ CREATE TABLE effects (
     PRIMARY KEY (effect_id)
 );
 CREATE INDEX effects_of_run ON effects (run, n);
-CREATE INDEX effects_unknown ON effects (effect_id) WHERE state = 'unknown';
+CREATE INDEX effects_unanswered ON effects (effect_id) WHERE state IN ('unknown', 'dispatched');
 CREATE TABLE endpoint_pauses (
     endpoint TEXT NOT NULL,
     until DOUBLE PRECISION NOT NULL,
