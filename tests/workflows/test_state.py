@@ -114,7 +114,10 @@ def work(text):
         action=1,
         failed=True,
         agreed={"call": RequestOutcome(verdict="approve", calls=named, by=text)},
-        batch=BegunBatch(refused={1: result}, calls=(BegunCall(call=call, effect=1, send=2, result=result),)),
+        batch=BegunBatch(
+            refused={1: result},
+            calls=(BegunCall(call=call, effect=1, send=2, result=result, question="q", reply={"sure": True}),),
+        ),
         program=ProgramWork(halt=Halt(kind="waiting", calls=(call,)), made=1, answers=(ProgramAnswer(i=0),)),
         plan=PlanAnswers(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
         planned=True,

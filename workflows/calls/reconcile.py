@@ -212,6 +212,9 @@ class Reconcile:
         if conflict:
             return ToolResult(success=False, error=f"it was not made ({said})", error_type="DidNotHappen")
         settled = await self.settle(effect, "happened" if happened else "did_not_happen", said)
+        if settled.state is not (EffectState.APPLIED if happened else EffectState.NOT_SENT) and settled.recorded:
+            # The answer came meanwhile after all, and stands.
+            return settled.recorded
         if happened:
             error = f"it happened ({said}); its answer was lost"
             return ToolResult(success=True, error=error, undo=settled.undo, settled=known)

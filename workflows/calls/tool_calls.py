@@ -247,7 +247,7 @@ class ToolCalls:
 
     async def _sent(self, flight: CallInFlight) -> ToolResult:
         """Send a call, and again with each answer that a person gives to its server's questions."""
-        result = flight.answer_before() or await self._order(flight)
+        result = flight.answer_before() or await self._order(flight, flight.question, flight.reply)
         for _ in range(QUESTIONS):
             if result.task is not None:
                 return await self.tasks.followed(flight, result)
@@ -275,10 +275,12 @@ class ToolCalls:
         """Run the activity `call_tool`; this is the only place that does."""
         summary = _summary(flight)
         ask = self._request_for(flight, question, reply)
+        # An execution that takes over meanwhile goes on with this send: the answer to the last one says nothing of it.
+        flight.result, flight.question, flight.reply = None, question, reply
         flight.result = result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
-        flight.told = (ask, result)
+        flight.question, flight.reply, flight.told = "", None, (ask, result)
         return result
 
     def _request_for(self, flight: CallInFlight, question: str = "", reply: object = None) -> calls.CallTool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from backstay.authority import Authority
 from backstay.bounds import size_of
@@ -51,7 +52,11 @@ class CallInFlight:
     progress: TaskProgress | None = None
     """How far the task is by which its server answers."""
     result: ToolResult | None = None
-    """The last answer."""
+    """The answer to its last send; None while that is under way."""
+    question: str = ""
+    """Ref of the sealed question of its server that the send under way answers."""
+    reply: Any = None
+    """The answer to that question; None declines it."""
     raised: Failure | None = None
     """What ended it without a result."""
     told: tuple[CallTool, ToolResult] | None = None
@@ -70,6 +75,8 @@ class CallInFlight:
             send=self.send,
             authority=self.authority,
             result=self.result,
+            question=self.question,
+            reply=self.reply,
             raised=self.raised,
             progress=self.progress,
             done=self.done,
@@ -80,7 +87,7 @@ class CallInFlight:
         self.begun_before = self.tried = True
         self.effect, self.send, self.authority = begun.effect, begun.send, begun.authority
         self.result, self.raised, self.done = begun.result, begun.raised, begun.done
-        self.progress = begun.progress
+        self.question, self.reply, self.progress = begun.question, begun.reply, begun.progress
         return self
 
     def go_on_with(self, ask: CallTool, result: ToolResult | None) -> None:

@@ -67,7 +67,11 @@ class BegunCall(Frozen):
     send: int = 1
     authority: Authority | None = None
     result: ToolResult | None = None
-    """The last answer; None before there was one."""
+    """The answer to its last send; None while that is under way."""
+    question: str = Field(default="", exclude_if=lambda ref: not ref)
+    """Ref of the sealed question of its server that the send under way answers."""
+    reply: Any = Field(default=None, exclude_if=lambda reply: reply is None)
+    """The answer to that question; None declines it."""
     raised: Failure | None = None
     """What ended it without a result."""
     progress: TaskProgress | None = None

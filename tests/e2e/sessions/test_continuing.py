@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backstay.client import Backstay
+from backstay.effects.effect import EffectState
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
@@ -401,6 +402,57 @@ async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_
         assert [(effect.n, effect.state) for effect in result.effects] == [(1, "applied")]
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@free.example"])
         assert opened.mailbox.requests("send_email") == 1
+
+
+def without_check(folder, address):
+    """Return a toolbox whose mails nobody can look up: where an answer is lost, a person is asked."""
+    given = json.loads(toolbox_of(folder, folder / "mailbox.db", address=address).read_text(encoding="utf-8"))
+    del given["providers"]["mail"]["tools"]["send_email"]["verify"]
+    own = folder / "own.json"
+    own.write_text(json.dumps(given), encoding="utf-8")
+    return own
+
+
+@promise("effects:count-second-send")
+async def test_a_run_that_continues_during_a_second_send_goes_on_with_that_one(
+    temporal, tmp_path, monkeypatch, mailbox_at
+):
+    monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
+    scripts, address = Scripts(), await mailbox_at(MAILBOX_HANG_ON_SEND="1", MAILBOX_SLOW_SECONDS="4")
+    options = {"policy": OPEN_POLICY, "toolbox": without_check(tmp_path, address), "request_deadline_seconds": 8}
+    async with engine(temporal, tmp_path, scripts, **options) as opened:
+        handle = await opened.start(scripts.task(mail("a@free.example")))
+        run = run_of(opened, handle)
+        (request,) = await asked(run)
+        await handle.execute_update("decide", {"request_id": request.id, "verdict": "retry", "by": ANA})
+        async with asyncio.timeout(150):
+            while opened.mailbox.requests("send_email") < 2:
+                await asyncio.sleep(0.05)
+        await continued(handle)
+        result = await asyncio.wait_for(run.result(), 150)
+        assert [(effect.n, effect.state, effect.send) for effect in result.effects] == [(1, "applied", 2)]
+        assert [event.name for event in result.events].count("effect.unknown") == 1
+        assert opened.mailbox.requests("send_email") == 2
+
+
+@promise("effects:late-answer-stands")
+async def test_an_answer_that_came_before_a_person_spoke_stands_and_the_run_goes_on_with_it(
+    temporal, tmp_path, mailbox_at
+):
+    scripts, address = Scripts(), await mailbox_at(MAILBOX_HANG_ON_SEND="1")
+    options = {"policy": OPEN_POLICY, "toolbox": without_check(tmp_path, address), "request_deadline_seconds": 2}
+    async with engine(temporal, tmp_path, scripts, **options) as opened:
+        handle = await opened.start(scripts.task(mail("a@free.example")))
+        run = run_of(opened, handle)
+        (request,) = await asked(run)
+        async with open_store(database_url=None, home=opened.settings.home) as store:
+            effect_id = f"{handle.id}/{handle.first_execution_run_id}/1"
+            await store.effects.resolve(effect_id, state=EffectState.APPLIED, outcome="it came late")
+        await handle.execute_update("decide", {"request_id": request.id, "verdict": "did_not_happen", "by": ANA})
+        result = await asyncio.wait_for(run.result(), 150)
+        assert [(effect.n, effect.state) for effect in result.effects] == [(1, "applied")]
+        names = [event.name for event in result.events]
+        assert ("action.called" in names, "action.failed" in names) == (True, False)
 
 
 @promise("approvals:remember-scopes")
