@@ -15,7 +15,9 @@ from workflows.handlers import Handlers
 
 BESIDE = 500
 """Bytes that a message takes in the state of the run besides its text."""
-UNREAD = "finish was put off, because a person sent a message meanwhile; read it, and decide again"
+UNREAD = "finish was put off, because a person sent a message meanwhile or had effects undone; read it, decide again"
+_NEWS = frozenset({"message", "fact"})
+"""What a person says, and facts: these tell of effects that were undone."""
 
 
 class Messages(Handlers):
@@ -73,15 +75,22 @@ class Messages(Handlers):
         )
         return {"state": "received", "verified": verified}
 
+    async def _has_news(self) -> bool:
+        """Wait while a person has effects undone, and return whether that, or something else, puts the end off."""
+        if self.context.held_up == "undo":
+            await workflow.wait_condition(lambda: self.context.held_up != "undo")
+        return self._puts_off()
+
     def _puts_off(self) -> bool:
-        """Return whether the model must be asked once more before the run finishes: it has not read a message."""
-        if not any(item.kind == "message" for item in self.context.state.append):
+        """Return whether the model must be asked once more before the run finishes: it has not read some news."""
+        if not any(item.kind in _NEWS for item in self.context.state.append):
             return False
         left = self.context.state.ledger.left()
         short = left is not None and left < self.context.state.worst_micro
         limit = self.context.step_refused() or ("too little money is left for another step" if short else None)
         if limit is not None:
-            self.context.record("message.unread", f"the run ends before the model has read a message: {limit}")
+            unread = "a message, or what was undone"
+            self.context.record("message.unread", f"the run ends before the model has read {unread}: {limit}")
         return limit is None
 
 

@@ -191,7 +191,7 @@ class RunTask(Messages):
                 self._drop(action, FAILED)
             elif await self.plans.conclude():
                 self._drop(action, REVIEWED)
-            elif self._puts_off():
+            elif await self._has_news():
                 self._drop(action, UNREAD)
             else:
                 self.heard_out = True

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.service import RPCError
 
 from backstay.testing import Reply
@@ -150,6 +150,36 @@ async def test_an_undo_to_a_step_undoes_what_came_after_it_and_the_run_goes_on(s
     assert "A person had effects undone: mail.send_email: compensated" in json.dumps(opened.model.requests)
     # A run that goes on may be undone again, and undoing twice does nothing twice.
     assert asked_of_mailbox(opened, handle, "recall_email") == [3, 2]
+
+
+def finishes(summary):
+    return Reply(calls=[("finish", {"summary": summary, "outputs": {}, "success": True})])
+
+
+@promise("undo:to-step-read")
+@pytest.mark.parametrize("over", [True, False])
+async def test_a_run_does_not_finish_before_its_model_knows_what_was_undone_while_it_was_asked(shared, over):
+    opened, scripts = shared
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_talk):
+        asked.set()
+        await go.wait()
+        return finishes("all mails are sent")
+
+    handle = await opened.start(scripts.task(mails(A), slow, finishes("the mail was undone")))
+    await asyncio.wait_for(asked.wait(), 150)
+    accepted = WorkflowUpdateStage.ACCEPTED
+    undo = await handle.start_update("undo", {"by": "ana"}, wait_for_stage=accepted, result_type=dict)
+    if over:
+        await undo.result()
+    go.set()
+    result = await ended(handle)
+
+    assert [effect["state"] for effect in (await undo.result())["undone"]] == ["compensated"]
+    assert (result["outcome"], result["final_summary"]) == ("completed", "the mail was undone")
+    assert "A person had effects undone" in json.dumps(opened.model.requests[-1])
+    assert "finish.dropped" in [event["name"] for event in result["events"]]
 
 
 @promise("undo:none")
