@@ -98,6 +98,7 @@ _ADOPTED = (
     .where(adopted_effects.c.run == bindparam("run_"))
 )
 _TAKEN_OVER = _ADOPTED.order_by(adopted_effects.c.n)
+_NUMBERED = _ADOPTED.where(adopted_effects.c.n == bindparam("n_"))
 _TREE = union_all(_OWN, _ADOPTED).subquery()
 _OF_TREE = select(_TREE).order_by(_TREE.c.n)
 
@@ -172,14 +173,7 @@ class Effects:
         if (effect := self._undone_by_hand(connection, intent, row)) is not None:
             return IntentAnswer(kind="undone", row=effect)
         if row is None:
-            # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
-            require_epoch(connection, self._identity())
-            require_not_pruned(connection, intent.run)
-            kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
-            row = _first_row(intent, going=kind == "go", now=self._now(connection))
-            connection.execute(_INSERT, row.model_dump(exclude={"read_at", "made_by"}))
-            _note_sent(connection, intent, row)
-            return IntentAnswer(kind=kind, token=row.token, row=row)
+            return self._first(connection, intent, attempt=attempt, epoch_differs=epoch_differs)
         kind = admit_again(row, intent, idempotency_ttl=idempotency_ttl)
         if kind != "go":
             return IntentAnswer(kind=kind, row=row)
@@ -327,6 +321,20 @@ class Effects:
         if not (_can_be_undone(row) if state is EffectState.COMPENSATED else state in LEGAL[row.state]):
             raise EffectConflict(f"effect {effect_id} is recorded as {row.known}, which cannot become {state}")
         return self._change(connection, row, {**values, "state": state, "token": ""})
+
+    def _first(self, connection: Connection, intent: Intent, *, attempt: int, epoch_differs: bool) -> IntentAnswer:
+        """Record an effect that has no row, under a number that no effect of a sub-run has."""
+        # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
+        require_epoch(connection, self._identity())
+        require_not_pruned(connection, intent.run)
+        numbered = [] if intent.undo else self._rows(connection, _NUMBERED, {"run_": intent.run, "n_": intent.n})
+        if numbered:
+            return IntentAnswer(kind="taken", row=numbered[0])
+        kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
+        row = _first_row(intent, going=kind == "go", now=self._now(connection))
+        connection.execute(_INSERT, row.model_dump(exclude={"read_at", "made_by"}))
+        _note_sent(connection, intent, row)
+        return IntentAnswer(kind=kind, token=row.token, row=row)
 
     def _undone_by_hand(self, connection: Connection, intent: Intent, row: EffectRow | None) -> EffectRow | None:
         """Return the effect that an undo is about, where a person has undone it; `row` is that of the undo.

@@ -110,11 +110,12 @@ class EffectRow(Frozen):
         )
 
 
-Go = Literal["go", "recorded", "undone", "wait", "followed", "unknown", "conflict"]
+Go = Literal["go", "recorded", "undone", "wait", "followed", "unknown", "conflict", "taken"]
 """go: send now, with this token. recorded: it was settled; do not send. undone: it would undo what a person has undone,
 whose row this is; do not send. wait: another attempt may be sending for `row.lease_left_s`. followed: its
 server works on it as a task, which is to be asked about. unknown: it may have been sent; do not send. conflict: the row
-is about another call; do not send."""
+is about another call; do not send. taken: nothing was sent, and the number is that of an effect of a sub-run, whose row
+this is; do not send."""
 
 
 class IntentAnswer(Frozen):

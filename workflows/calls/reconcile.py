@@ -53,6 +53,12 @@ class Reconcile:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
         while result.error_type in {"OutcomeUnknown", "EffectConflict"}:
             conflict = result.error_type == "EffectConflict"
+            if result.number_taken:
+                # Nobody needs to be asked: it was never sent under that number.
+                self._renumber(flight)
+                flight.send = 1
+                result = await send(flight)
+                continue
             self._record_unknown(flight, flight.call.tool.name, result)
             if result.ended:
                 # Finding out whether it took effect may take long; its process holds nothing up any more.
@@ -222,8 +228,10 @@ class Reconcile:
 
     def _renumber(self, flight: CallInFlight) -> None:
         state = self.context.state
-        slot = next((slot for slot in state.undo.slots if slot.effect == flight.effect), None)
+        before = flight.effect or 0
+        slot = next((slot for slot in state.undo.slots if slot.effect == before), None)
         flight.effect, flight.send = state.take_effect_number(), 0
+        state.renumber_write(before, flight.effect)
         if slot is not None:
             state.undo = state.undo.drop(slot.effect).push(slot.model_copy(update={"effect": flight.effect}))
 

@@ -237,12 +237,11 @@ class ToolCalls:
             result = await self._sent(flight)
             if result.error_type == "ToolChanged" and tool.definition:
                 result = await self._send_changed(flight, result)
-        effect, reads = flight.effect, flight.effect is None
-        if applies(flight.purpose, Stage.SETTLE, reads=reads):
+        if applies(flight.purpose, Stage.SETTLE, reads=flight.effect is None):
             settled = self.reconcile.undone if flight.purpose is Purpose.UNDO else self.reconcile.settled
             result = await settled(flight, result, self._sent)
-        if effect is not None and applies(flight.purpose, Stage.BIND_UNDO):
-            self._note(effect, result)
+        if flight.effect is not None and applies(flight.purpose, Stage.BIND_UNDO):
+            self._note(flight.effect, result)
         return result
 
     async def _sent(self, flight: CallInFlight) -> ToolResult:

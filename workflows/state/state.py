@@ -242,6 +242,13 @@ class RunState(BaseModel):
         write = Write(key=write_key(call), effect=effect, at=at.isoformat(timespec="seconds"))
         self.recent_writes = [*self.recent_writes, write][-KEPT_WRITES:]
 
+    def renumber_write(self, effect: int, number: int) -> None:
+        """Remember a write under another number."""
+        self.recent_writes = [
+            write.model_copy(update={"effect": number}) if write.effect == effect else write
+            for write in self.recent_writes
+        ]
+
     def record_write_ended(self, effect: int, said: str | None) -> None:
         """Remember what a write answered; None when it did not take place, or was undone."""
         self.recent_writes = [

@@ -364,3 +364,22 @@ async def test_a_run_that_is_reset_goes_on_with_the_sub_runs_that_it_has_started
     assert result["outcome"] == "completed"
     assert sent(opened, handle.id) == ["r1@x.example", "r2@x.example", "r3@x.example"]
     assert len(result["effects"]) == 3
+
+
+@promise("subruns:reset-numbers")
+async def test_what_a_run_does_after_a_reset_has_no_number_of_what_its_sub_runs_did_before_it(opened):
+    child = SCRIPTS.task(send("n1@x.example"), send("n2@x.example"))
+    ways = iter([delegate(child), send("n3@x.example")])
+    handle = await opened.start(SCRIPTS.task(lambda _talk: next(ways)))
+    await ended(handle)
+    again = await reset(opened, handle, 0)
+    async with asyncio.timeout(150):
+        result = await again.result()
+
+    assert result["outcome"] == "completed"
+    assert [(effect["n"], effect["state"]) for effect in result["effects"]] == [(n, "applied") for n in (1, 2, 3)]
+    assert [effect["n"] for effect in result["effects"] if not effect.get("made_by")] == [3]
+    assert "effect.unknown" not in [event["name"] for event in result["events"]]
+    undone = await ended(await opened.undo(handle.id))
+    assert [effect["effect"] for effect in undone["undone"]] == [3, 2, 1]
+    assert standing(opened, handle.id) == []
