@@ -157,7 +157,6 @@ async def test_what_was_undone_by_hand_in_a_sub_run_is_not_undone_again_by_its_r
     assert (undone["state"], undone["detail"]) == ("compensated", "it was undone by hand before")
 
 
-@promise("undo:done-by-hand-that-one")
 @promise("subruns:undo-again")
 async def test_an_undo_that_was_parked_in_a_sub_run_is_tried_again_by_its_run(opened):
     handle, name = await parked_below(opened, "k")
