@@ -11,11 +11,14 @@ from pydantic import SecretStr
 import opening
 from backstay.client.schedules import Schedules
 from backstay.errors import StoreUnavailable
+from tests.e2e.sessions.test_continuing import continued
 from tests.engine import ended, pending, update
 from tests.requirements import promise
 from tests.schedules.office import ANA, open_office, some
+from workflows.context import carrying
 
 FREE = {"to": "a@free.example", "subject": "x"}
+STRICT = "provenance: strict\ndefault: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 
 
 @pytest.fixture
@@ -178,8 +181,7 @@ async def test_input_that_the_definition_does_not_take_starts_nothing_and_says_w
 
 @promise("schedules:trigger-words")
 async def test_what_was_sent_counts_as_the_words_of_others_also_where_the_plan_names_it(temporal, tmp_path):
-    strict = "provenance: strict\ndefault: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
-    async with open_office(temporal, tmp_path, policy=strict) as office:
+    async with open_office(temporal, tmp_path, policy=STRICT) as office:
         await office.trigger("strict")
         answer = (await office.send("strict", {"to": "thief@evil.example", "subject": "x"}, "e1")).json()
         handle = await office.asking(answer["workflow_id"])
@@ -195,6 +197,31 @@ async def test_what_was_sent_counts_as_the_words_of_others_also_where_the_plan_n
             task_queue=office.engine.settings.task_queue,
         )
         assert (await ended(own))["outcome"] == "completed"
+
+
+@promise("schedules:trigger-words-kept")
+async def test_what_was_sent_stays_the_words_of_others_in_a_later_execution_and_in_a_plan_that_a_person_changed(
+    temporal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
+    async with open_office(temporal, tmp_path, policy=STRICT) as office:
+        await office.trigger("kept")
+        sent = {"to": "thief@evil.example", "subject": "x"}
+        answer = (await office.send("kept", sent, "e1")).json()
+        handle = await office.asking(answer["workflow_id"])
+        (first,) = await pending(handle)
+        await continued(handle)
+        (same,) = await pending(handle)
+        assert (same["id"], office.engine.mailbox.sent()) == (first["id"], [])
+        changes = {"0": {"verdict": "modify", "arguments": {"subject": "another"}}}
+        await update(handle, "decide", {"request_id": same["id"], "verdict": "modify", "by": "bo", "calls": changes})
+        (child,) = await pending(handle)
+        assert (child["proposal"]["version"], office.engine.mailbox.sent()) == (2, [])
+        sources = child["calls"][0]["sources"]
+        assert (sources["/to"][0]["content"], sources["/subject"][0]["by"]) == ("others", "bo")
+        await update(handle, "decide", {"request_id": child["id"], "verdict": "reject", "by": "bo", "stop": True})
+        await ended(handle)
+        assert office.engine.mailbox.sent() == []
 
 
 def _send():

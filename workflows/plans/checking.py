@@ -18,9 +18,9 @@ from backstay.task.plan import (
     refuse_large_steps,
     step_named,
 )
-from backstay.task.theirs import Theirs
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.context.run_context import RunContext
+from workflows.plans.resolving import theirs_of
 
 
 class Checking:
@@ -51,7 +51,8 @@ class Checking:
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
         arguments, pending = self._filled(index, step)
-        theirs = None if self.sources is not None else Theirs.of(self.context.state.task, step.arguments)
+        # A plan that was checked before names no input any more: only the task's own text says what others gave for it.
+        theirs = None if self.sources is not None else theirs_of(self.context.state.task, index)
         checked = await self.context.check_call(
             step.tool,
             arguments,
