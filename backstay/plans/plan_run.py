@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
+from pydantic import Field
+
 from backstay.approvals.forecast import shown_forecast
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.plans.rehearsal import Rehearsal
+from backstay.policies.ruling import Ruling
 from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
@@ -167,6 +170,8 @@ class PlanRun(Frozen):
     """Where the arguments of each step come from, for a plan of a model; None for a plan of the task."""
     of_task: bool = False
     """Whether the task gave it, and no model."""
+    asked: dict[int, Ruling] = Field(default_factory=dict)
+    """By step: the ruling by which people are asked about it, or were before they changed a plan into this one."""
 
     @classmethod
     def of(cls, plan: Plan, **more: Any) -> "PlanRun":

@@ -326,6 +326,7 @@ class PlanLifecycle:
     def _amended(self, run: PlanRun, batch: list[ToolCall], decided: RequestOutcome) -> str:
         """Return the id of the plan that a person's changes make, which is proposed in place of this one."""
         state = self.context.state
+        run = state.plan_run(run.id)
         child_id, steps, sources = state.take_plan_number(), list(run.plan.steps), list(run.sources or ())
         said: dict[str, Any] = {"by": one_line(decided.by, 200)}
         said |= {"comment": one_line(decided.comment, 1000)} if decided.comment else {}
@@ -348,11 +349,11 @@ class PlanLifecycle:
             "steps": tuple(steps),
             "hash": "",
         }
-        same = {"untimed": run.untimed, "alternatives": run.alternatives, "of_task": run.of_task}
+        same = {"untimed": run.untimed, "alternatives": run.alternatives, "of_task": run.of_task, "asked": run.asked}
         child = PlanRun.of(run.plan.model_copy(update=update), **same)
         if run.sources is not None:
             child = child.model_copy(update={"sources": tuple(sources)})
-        state.keep_plan_run(run := state.plan_run(run.id).model_copy(update={"children": (*run.children, child_id)}))
+        state.keep_plan_run(run.model_copy(update={"children": (*run.children, child_id)}))
         self._move(run.id, PlanState.FAILED, "superseded")
         state.keep_plan_run(child)
         work = self._work

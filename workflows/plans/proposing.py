@@ -88,7 +88,7 @@ class Proposing:
         single calls do, and BudgetExceeded.
         """
         every = [self._ruled(run, index, call) for index, call in enumerate(batch)]
-        ruled = self.consent.with_repeats(every, "step {} of the plan")
+        ruled = [_as_asked(run, item) for item in self.consent.with_repeats(every, "step {} of the plan")]
         whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
         going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
@@ -96,6 +96,7 @@ class Proposing:
             raise errors.Denied("denied by the policy: none of the calls may be made, so nothing is left to approve")
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
         asks = [item for item in going if item.ruling.verdict == "ask"]
+        run = self._keep_asked(run, asks)
         if whole is None or not run.plan.dry_run:
             run = await rehearse(answered, self._simulated(ruled, asks))
         if run.rehearsal is not None and not run.plan.dry_run:
@@ -113,6 +114,13 @@ class Proposing:
         if decided.verdict is Verdict.APPROVE:
             self._record_lines(ruled, said)
         return PlanReply(decided, said)
+
+    def _keep_asked(self, run: PlanRun, asks: Sequence[RuledCall]) -> PlanRun:
+        """Keep by which rulings people are asked, also about what they change."""
+        state = self.context.state
+        run = state.plan_run(run.id).model_copy(update={"asked": {item.index: item.ruling for item in asks}})
+        state.keep_plan_run(run)
+        return run
 
     def _record_lines(self, ruled: Sequence[RuledCall], answered: Answered) -> None:
         """Say by which accepted lines calls are permitted that may be made."""
@@ -321,6 +329,15 @@ def _asked(
     every = [replace(item, ruling=whole.ruling) for item in ruled if item.ruling.verdict != "deny"]
     steps = {item.index: item for item in (*every, *asks)}
     return PlanQuestion([steps[index] for index in sorted(steps)], every, own)
+
+
+def _as_asked(run: PlanRun, item: RuledCall) -> RuledCall:
+    """Return a step that no rule asks about any more by the ruling that asked before a person changed the plan.
+
+    Arguments that people change are shown to them again, also where the policy would let the call go.
+    """
+    before = run.asked.get(item.index)
+    return item if before is None or item.ruling.verdict != "allow" else replace(item, ruling=before)
 
 
 def _writes(item: RuledCall) -> bool:

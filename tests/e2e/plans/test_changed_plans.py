@@ -1,0 +1,67 @@
+"""Plans that people change, and what they say of steps: who is asked again, about what, and what the model is told."""
+
+from contextlib import AsyncExitStack
+
+import pytest_asyncio
+
+from tests.e2e.plans.test_proposals import ANA, BO, FREE, KEY, decide, propose, send, subjects
+from tests.engine import PLANS, Scripts, ended, engine, pending
+from tests.requirements import promise
+
+POLICY = """
+ask:
+  - {tool: "mail.send_email", when: {to: {ends_with: "@one.example"}}, approvers: ["ana@example.com"]}
+  - {tool: "mail.send_email", when: {to: {ends_with: "@two.example"}}, quorum: 2}
+allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
+deny: [{tool: "mail.send_email", when: {to: {ends_with: "@denied.example"}}}]
+"""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        folder = tmp_path_factory.mktemp("changed")
+        given = {"policy": POLICY, "profiles": PLANS, "approver_key": KEY}
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
+        yield opened, scripts
+
+
+async def change(handle, request, index, **arguments):
+    """Have a step of a plan changed, and return the request about the changed plan."""
+    calls = {str(index): {"verdict": "modify", "arguments": arguments}}
+    await decide(handle, request, verdict="modify", calls=calls)
+    plans = {found["proposal"]["plan_id"]: found for found in await pending(handle)}
+    return plans[max(plans, key=lambda plan_id: int(plan_id[1:]))]
+
+
+@promise("plans:changed-asked")
+async def test_a_plan_whose_change_no_rule_minds_is_shown_again_to_those_who_were_asked(shared):
+    opened, scripts = shared
+    handle = await opened.start(scripts.task(propose(send("b@two.example"), send("c@one.example", subject="t"))))
+    (request,) = await pending(handle)
+    child = await change(handle, request, 0, to=FREE)
+    assert (child["calls"][0]["arguments"]["to"], child["calls"][0]["changed_by"]) == (FREE, ANA)
+    # Of a step that was changed earlier, too, nobody has seen yet what becomes of it.
+    child = await change(handle, child, 1, to=FREE)
+    assert subjects(opened, handle) == []
+    assert [call["arguments"]["to"] for call in child["calls"]] == [FREE, FREE]
+    assert [(part["steps"], part["quorum"]) for part in child["proposal"]["parts"]] == [([0], 2), ([1], 1)]
+    assert (await decide(handle, child))["state"] == "recorded"
+    assert subjects(opened, handle) == []
+    await decide(handle, child, by=BO)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["s", "t"]
+
+
+@promise("plans:changed-asked")
+async def test_a_plan_of_a_task_is_shown_again_also_where_it_was_asked_about_as_a_repeat(shared):
+    opened, _ = shared
+    handle = await opened.start({"plan": {"steps": [send(), send()]}})
+    (request,) = await pending(handle)
+    assert [call["index"] for call in request["calls"]] == [1]
+    child = await change(handle, request, 1, subject="another")
+    assert (child["calls"][0]["arguments"]["subject"], subjects(opened, handle)) == ("another", [])
+    await decide(handle, child, verdict="reject")
+    assert (await ended(handle))["outcome"] == "failed"
+    assert subjects(opened, handle) == []
