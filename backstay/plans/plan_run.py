@@ -172,6 +172,8 @@ class PlanRun(Frozen):
     """Whether the task gave it, and no model."""
     asked: dict[int, Ruling] = Field(default_factory=dict)
     """By step: the ruling by which people are asked about it, or were before they changed a plan into this one."""
+    edited: dict[int, tuple[str, ...]] = Field(default_factory=dict)
+    """By step: the arguments that people changed since its author wrote it."""
 
     @classmethod
     def of(cls, plan: Plan, **more: Any) -> "PlanRun":

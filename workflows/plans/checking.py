@@ -120,8 +120,19 @@ class Checking:
 
 
 def written(run: PlanRun, of_task: Plan | None) -> Plan:
-    """Return the plan as its author wrote it, with texts so long that they are stored apart once it is checked."""
-    return of_task if run.of_task and of_task is not None else run.plan
+    """Return the plan as its author wrote it, with texts so long that they are stored apart once it is checked.
+
+    Arguments that people changed are as they want them.
+    """
+    if not run.of_task or of_task is None:
+        return run.plan
+    steps = list(of_task.steps)
+    for index, names in run.edited.items():
+        now = run.plan.steps[index].arguments
+        arguments = {name: given for name, given in steps[index].arguments.items() if name not in names}
+        arguments |= {name: now[name] for name in names if name in now}
+        steps[index] = steps[index].model_copy(update={"arguments": arguments})
+    return of_task.model_copy(update={"steps": tuple(steps)})
 
 
 def needs_of(run: PlanRun, of_task: Plan | None) -> StepDependencies:

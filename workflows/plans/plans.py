@@ -10,7 +10,6 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import errors
 from backstay.approvals.approval import Verdict
-from backstay.approvals.edits import change_lines
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus, current_plan
 from backstay.plans.review import Review
 from backstay.shown import one_line
@@ -20,9 +19,9 @@ from backstay.task.status import State
 from backstay.tools.tool import BUILTIN, DECIDED_BY, ToolCall, ToolResult
 from workflows.calls.rollback import Rollback
 from workflows.calls.tool_calls import ToolCalls
-from workflows.consent.changing import edits_of
 from workflows.consent.consent import rejected
 from workflows.context.run_context import RunContext
+from workflows.plans.amending import child_of, said_of_changes
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
 from workflows.plans.proposing import PlanReply, Proposing
@@ -327,40 +326,15 @@ class PlanLifecycle:
         """Return the id of the plan that a person's changes make, which is proposed in place of this one."""
         state = self.context.state
         run = state.plan_run(run.id)
-        child_id, steps, sources = state.take_plan_number(), list(run.plan.steps), list(run.sources or ())
-        said: dict[str, Any] = {"by": one_line(decided.by, 200)}
-        said |= {"comment": one_line(decided.comment, 1000)} if decided.comment else {}
-        for index, verdict in decided.calls.items():
-            if verdict.arguments is None:
-                continue
-            lines = change_lines(steps[index].arguments, verdict.arguments)
-            said |= {"changed": said.get("changed", {}) | {f"step {index}": list(lines)}}
-            steps[index] = steps[index].model_copy(update={"arguments": verdict.arguments})
-            known = sources[index] if sources else None
-            if known is not None:
-                before = batch[index].arguments
-                named = [key for key, given in verdict.arguments.items() if before.get(key) != given]
-                sources[index] = known.given_by(edits_of(named, decided.by))
-        update = {
-            "id": child_id,
-            "parent": run.id,
-            "version": run.plan.version + 1,
-            "created_at": workflow.now(),
-            "steps": tuple(steps),
-            "hash": "",
-        }
-        same = {"untimed": run.untimed, "alternatives": run.alternatives, "of_task": run.of_task, "asked": run.asked}
-        child = PlanRun.of(run.plan.model_copy(update=update), **same)
-        if run.sources is not None:
-            child = child.model_copy(update={"sources": tuple(sources)})
-        state.keep_plan_run(run.model_copy(update={"children": (*run.children, child_id)}))
+        child = child_of(run, state.take_plan_number(), batch, decided)
+        state.keep_plan_run(run.model_copy(update={"children": (*run.children, child.id)}))
         self._move(run.id, PlanState.FAILED, "superseded")
         state.keep_plan_run(child)
         work = self._work
-        proposed = tuple(child_id if plan_id == run.id else plan_id for plan_id in work.proposed)
-        people = (*work.people, said)[-MOST_TOLD:]
+        proposed = tuple(child.id if plan_id == run.id else plan_id for plan_id in work.proposed)
+        people = (*work.people, said_of_changes(run, decided))[-MOST_TOLD:]
         state.work.plan = work.model_copy(update={"proposed": proposed, "people": people})
-        return child_id
+        return child.id
 
     async def _undo_transaction(self, run: PlanRun) -> None:
         """Undo what the transactional steps of a failed plan did."""

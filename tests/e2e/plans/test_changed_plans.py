@@ -65,3 +65,24 @@ async def test_a_plan_of_a_task_is_shown_again_also_where_it_was_asked_about_as_
     await decide(handle, child, verdict="reject")
     assert (await ended(handle))["outcome"] == "failed"
     assert subjects(opened, handle) == []
+
+
+@promise("plans:changed-needs")
+async def test_a_step_that_a_person_makes_refer_to_nothing_needs_no_other_step_any_more(shared):
+    opened, _ = shared
+    reference = "${steps.0.result.message_id}"
+    steps = [
+        send("b@one.example", subject="1"),
+        send("c@one.example", subject="2", body=reference),
+        send("d@one.example", subject="3", body="long " * 1000 + reference),
+    ]
+    handle = await opened.start({"plan": {"steps": steps}})
+    (request,) = await pending(handle)
+    assert [step["depends_on"] for step in request["proposal"]["steps"]] == [[], [0], [0]]
+    child = await change(handle, request, 1, body="nothing to refer to")
+    child = await change(handle, child, 2, subject="third")
+    assert [step["depends_on"] for step in child["proposal"]["steps"]] == [[], [], [0]]
+    assert child["proposal"]["steps"][0]["falls"] == [2]
+    await decide(handle, child, option="approve_per_step", calls={"0": {"verdict": "reject"}})
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["2"]

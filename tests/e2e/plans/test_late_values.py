@@ -19,6 +19,7 @@ deny:
 ask:
   - {tool: "bank.pay", when: {to: {ends_with: "@evil.test"}}}
   - {tool: "bank.page", when: {url: {contains: "odd.test"}}}
+  - {tool: "bank.audit"}
 """
 LONG = "x" * 5000 + " never"
 QUOTE = {
@@ -36,10 +37,9 @@ QUOTE = {
 async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         folder, scripts = tmp_path_factory.mktemp("late"), Scripts()
-        tools = [reads("quote"), reads("page"), writes("pay")]
-        bank = ScriptedServer(
-            folder / "bank.json", tools, {"quote": {"data": QUOTE}, "page": {"data": {}}, "pay": {"data": {}}}
-        )
+        tools = [reads("quote"), reads("page"), reads("audit"), writes("pay")]
+        answers = {"quote": {"data": QUOTE}, **{tool: {"data": {}} for tool in ("page", "audit", "pay")}}
+        bank = ScriptedServer(folder / "bank.json", tools, answers)
         toolbox = toolbox_of_servers(folder, bank=bank)
         given = {"policy": POLICY, "profiles": PLANS, "toolbox": toolbox}
         opened = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
@@ -55,7 +55,7 @@ def bank(shared):
 
 
 def steps(tool, **arguments):
-    usual = {"pay": {"to": "bo", "note": "n", "cents": 5}, "page": {}}[tool]
+    usual = {"pay": {"to": "bo", "note": "n", "cents": 5}}.get(tool, {})
     arguments = usual | arguments
     return [{"tool": "bank.quote", "arguments": {}}, {"tool": f"bank.{tool}", "arguments": arguments}]
 
@@ -138,6 +138,20 @@ async def test_a_dry_run_makes_no_read_that_a_rule_denies_or_asks_about_once_it_
         await ended(handle)
         assert (await handle.query("plan"))["state"] == then
     assert bank("page") == []
+
+
+@promise("plans:changed-needs")
+async def test_a_rule_denies_what_a_reference_brings_that_a_person_put_into_a_plan_of_a_task(shared, bank):
+    opened, _, _ = shared
+    handle = await opened.start(whole("pay", to="x@evil.test"))
+    (request,) = await pending(handle)
+    changes = {"1": {"verdict": "modify", "arguments": {"to": "bo", "cents": "${steps.0.result.large}"}}}
+    await decide(handle, request, "modify", calls=changes)
+    (child,) = await pending(handle)
+    await decide(handle, child)
+    assert (await ended(handle))["outcome"] == "failed"
+    assert bank("pay") == []
+    assert "Denied: denied by the policy: deny[0]" in (await errors_of(handle))[1]
 
 
 @promise("plans:late-by-model")
