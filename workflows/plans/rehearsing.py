@@ -41,9 +41,12 @@ class PlanRehearsals:
         return self.context.state.plan_run(plan_id)
 
     async def dry_run(self, plan_id: str, answered: Answered, toggles: PlanToggles | None) -> None:
-        """Rehearse a plan unless that is done, and end its steps as far as that made them; raises StepFailed."""
-        await self._rehearsed(plan_id, answered, frozenset(), toggles)
+        """Rehearse a plan unless that is done, and end its steps as far as that made them; raises StepFailed.
+
+        A person who approves nothing but a dry run has let no step be made that a rule asks about.
+        """
         state = self.context.state
+        await self._rehearsed(plan_id, answered, frozenset(state.plan_run(plan_id).asked), toggles)
         run = state.plan_run(plan_id)
         rehearsal = run.rehearsal or Rehearsal()
         for index, step in enumerate(run.steps):
@@ -126,7 +129,7 @@ class PlanRehearsals:
             return late
         if late.now.verdict == "deny":
             return denied(late.now)
-        return Purpose.PLAN_STEP if late.now.verdict == "allow" or late.was_approved else Purpose.SIMULATE
+        return Purpose.PLAN_STEP if late.now.verdict == "allow" else Purpose.SIMULATE
 
     def _known(self, plan_id: str) -> Rehearsal:
         return self.context.state.plan_run(plan_id).rehearsal or Rehearsal()

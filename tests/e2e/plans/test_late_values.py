@@ -154,6 +154,27 @@ async def test_a_rule_denies_what_a_reference_brings_that_a_person_put_into_a_pl
     assert "Denied: denied by the policy: deny[0]" in (await errors_of(handle))[1]
 
 
+@promise("plans:dry-run-asked")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("page", {"url": QUOTE["odd"]}),
+        ("audit", {}),
+        ("audit", {"of": "${steps.0.result.small}"}),
+    ],
+    ids=["by its value", "always", "with a reference"],
+)
+async def test_a_dry_run_makes_no_read_that_a_rule_asks_about(shared, bank, tool, arguments):
+    opened, _, _ = shared
+    handle = await opened.start(whole(tool, **arguments))
+    (request,) = await pending(handle)
+    await decide(handle, request, option="dry_run_only")
+    assert (await ended(handle))["outcome"] == "completed"
+    assert (len(bank("quote")), bank(tool)) == (1, [])
+    steps = (await handle.query("plan"))["steps"]
+    assert [(step["status"], step["reason"]) for step in steps] == [("success", ""), ("pending", "dry_run")]
+
+
 @promise("plans:late-by-model")
 async def test_a_text_of_the_model_that_looks_like_a_reference_is_sent_as_it_is(shared, bank):
     opened, scripts, _ = shared
