@@ -87,19 +87,20 @@ class Proposing:
         The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
         single calls do, and BudgetExceeded.
         """
-        every = [self._ruled(run, index, call) for index, call in enumerate(batch)]
-        ruled = [_as_asked(run, item) for item in self.consent.with_repeats(every, "step {} of the plan")]
+        ruled = self._every_ruled(run, batch)
         whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
         going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
         if whole is not None and not going:
             raise errors.Denied("denied by the policy: none of the calls may be made, so nothing is left to approve")
-        await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
+        await self.consent.afford([item.call for item in going])
         asks = [item for item in going if item.ruling.verdict == "ask"]
         run = self._keep_asked(run, asks)
         if whole is None or not run.plan.dry_run:
             run = await rehearse(answered, self._simulated(ruled, asks))
         if run.rehearsal is not None and not run.plan.dry_run:
+            # The reads of the rehearsal have counted, and they are made once more.
+            await self.consent.afford([item.call for item in going])
             asks = [item.foretold for item in going if item in asks or _writes(item)]
         asked = _asked(going, asks, whole, dry_run=run.plan.dry_run)
         plan = await self._shown(run, ruled, asked)
@@ -108,8 +109,6 @@ class Proposing:
             self._record_lines(ruled, answered)
             return PlanReply(None, answered)
         decided = await self._decided(plan, run, asked, ruled, unless)
-        if decided.verdict is None and decided.on_expiry == "fail":
-            raise errors.Expired(f"nobody decided about {run.name} in time")
         said = answered | self._said(asked.steps, batch, decided)
         if decided.verdict is Verdict.APPROVE:
             self._record_lines(ruled, said)
@@ -158,6 +157,11 @@ class Proposing:
         policy = self.context.state.opened.policy
         first = self.context.state.planning and not goes_without_people(policy)
         return frozenset(item.index for item in (ruled if first else asks))
+
+    def _every_ruled(self, run: PlanRun, batch: Sequence[ToolCall]) -> list[RuledCall]:
+        """Return the ruling on each step."""
+        every = [self._ruled(run, index, call) for index, call in enumerate(batch)]
+        return [_as_asked(run, item) for item in self.consent.with_repeats(every, "step {} of the plan")]
 
     def _ruled(self, run: PlanRun, index: int, call: ToolCall) -> RuledCall:
         """Return the ruling on a step, with how it was before people changed it in the plan before this one."""
@@ -233,7 +237,7 @@ class Proposing:
             }
 
         key = f"plan {run.id} {run.plan.hash}"
-        return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
+        decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
             self._request(plan, run, by_default),
             _people_of(asked.each, proposal, people),
             check_changes,
@@ -243,6 +247,9 @@ class Proposing:
             # A person who approves a plan approves all of it, so each of its steps can be read whole.
             calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
+        if decided.verdict is None and decided.on_expiry == "fail":
+            raise errors.Expired(f"nobody decided about {run.name} in time")
+        return decided
 
     def _lines(
         self, asks: Sequence[RuledCall], request: ApprovalRequest, approval: Approval

@@ -160,6 +160,26 @@ async def test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan(shared):
     assert '"dry_run":true' in str(asked[-1]["messages"])
 
 
+@promise("approvals:rehearsal-budget")
+async def test_a_plan_that_its_rehearsal_leaves_too_few_calls_for_is_not_asked_about(shared):
+    opened, _ = shared
+    reads = {"tool": "mail.list_customers", "arguments": {"limit": 1}}
+    steps = [reads, reads, send("b@x.example", subject="1"), send("c@x.example", subject="2")]
+    handle = await opened.start(given(*steps) | {"budget": {"max_tool_calls": 5}})
+    result = await ended(handle)
+    assert (result["outcome"], result["error"]["type"]) == ("budget_exceeded", "BudgetExceeded")
+    assert "approval.asked" not in [event["name"] for event in result["events"]]
+    handle = await opened.start(given(*steps) | {"budget": {"max_tool_calls": 6}})
+    (request,) = await pending(handle)
+    await decide(handle, request)
+    result = await ended(handle)
+    assert (result["outcome"], result["usage"]["tool_calls"]) == ("completed", 6)
+    assert sends(opened, handle) == ["1", "2"]
+    # What is nothing but rehearsed makes its reads once.
+    handle = await opened.start(given(*steps, dry_run=True) | {"budget": {"max_tool_calls": 4}})
+    assert (await ended(handle))["outcome"] == "completed"
+
+
 @promise("approvals:rehearsal-other-rule")
 async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied(shared):
     opened, _ = shared
