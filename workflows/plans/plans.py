@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.approvals.approval import Verdict
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus, current_plan
-from backstay.plans.review import Review
+from backstay.plans.review import Review, ReviewRules
 from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
@@ -162,9 +162,7 @@ class PlanLifecycle:
     async def _reviewed(self, plan_id: str) -> None:
         """Complete a plan, and those that it corrects, when its review finds it good."""
         state, rules = self.context.state, self.reviewing.rules
-        # Nothing was done in a dry run that could be looked at.
-        dry = self._is_dry(state.plan_run(plan_id))
-        review = None if rules is None or dry else await self.reviewing.review(rules, state.plan_run(plan_id))
+        review = None if rules is None else await self._review(rules, state.plan_run(plan_id))
         if rules is not None and review is not None:
             state.keep_plan_run(state.plan_run(plan_id).model_copy(update={"review": review.plain()}))
             if not review.passed:
@@ -175,6 +173,13 @@ class PlanLifecycle:
         waiting = waiting_above(state.plans, state.plan_run(plan_id))
         for done in (plan_id, *(above.id for above in waiting)):
             self._move(done, PlanState.COMPLETED)
+
+    async def _review(self, rules: ReviewRules, run: PlanRun) -> Review | None:
+        """Return the review of a plan, which is made once; None for one of which nothing was done."""
+        if run.review is not None:
+            # The execution before made it, and people may be asked about it.
+            return Review.model_validate(run.review)
+        return None if self._is_dry(run) else await self.reviewing.review(rules, run)
 
     async def _given_up(self, run: PlanRun, review: Review) -> None:
         """Ask whether a plan, and those that it corrects, are undone; raises ReviewFailed for the task's own."""

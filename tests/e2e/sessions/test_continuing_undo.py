@@ -1,4 +1,4 @@
-"""An undo amid a run that asks people: no new execution begins before it is done, and nothing happens twice."""
+"""A run that asks people about an undo, or whether to undo, goes on as a new execution: nothing happens twice."""
 
 import asyncio
 
@@ -126,6 +126,26 @@ async def test_a_plan_that_its_review_finds_bad_is_undone_before_the_run_continu
         assert result.outcome == "completed", result
         assert await plan_of(handle) == ("ROLLBACK_COMPLETED", "review_failed", ["rolled_back"] * 2)
         assert opened.mailbox.sent() == []
+
+
+@promise("plans:reviewed-once")
+async def test_a_plan_is_reviewed_once_though_the_run_continues_as_new_while_people_are_asked_about_it(
+    temporal, tmp_path
+):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, profiles=PLANS % 0) as opened:
+        task = scripts.task(propose(step("a@free.example")), profile="checked", budget={"max_tool_calls": 2})
+        handle = await opened.start(task)
+        run = run_of(opened, handle)
+        (question,) = await asked(run)
+        await continued(handle)
+        assert await asked(run) == [question]
+        await run.reject(question.id, by="ana")
+        result = await finished(opened, run, executions=2)
+        assert result.outcome == "completed", result
+        assert await plan_of(handle) == ("FAILED", "review_failed", ["success"])
+        assert (opened.mailbox.requests("list_customers"), result.usage["tool_calls"]) == (1, 2)
+        assert [event.name for event in result.events].count("plan.reviewed") == 1
 
 
 @promise("plans:failed-whole")
