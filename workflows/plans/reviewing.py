@@ -107,20 +107,30 @@ def told_of(review: Review) -> str:
 
 
 def waiting_above(plans: list[PlanRun], run: PlanRun) -> list[PlanRun]:
-    """Return the plans that wait in REVIEWING for this one, the nearest first."""
+    """Return the plans that wait in REVIEWING for this one, the nearest first.
+
+    Between them may be plans that people changed, which led to others and ran themselves never.
+    """
     by_id, found, above = {other.id: other for other in plans}, list[PlanRun](), run.plan.parent
-    while above in by_id and by_id[above].state is PlanState.REVIEWING:
-        found.append(by_id[above])
+    while above in by_id and (by_id[above].state is PlanState.REVIEWING or _superseded(by_id[above])):
+        found += [] if _superseded(by_id[above]) else [by_id[above]]
         above = by_id[above].plan.parent
     return found
 
 
 def corrections(plans: list[PlanRun], run: PlanRun) -> int:
-    """Return how many plans were made to correct this one, and those that it corrects itself."""
+    """Return how many plans were made to correct this one, and those that it corrects itself.
+
+    A plan and those that people changed it into are one correction.
+    """
     root = (waiting_above(plans, run) or [run])[-1]
     known, found = {root.id}, 0
     for other in plans:
         if other.plan.parent in known:
             known.add(other.id)
-            found += 1
+            found += not _superseded(other)
     return found
+
+
+def _superseded(run: PlanRun) -> bool:
+    return run.reason == "superseded"

@@ -10,7 +10,7 @@ from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
-from tests.engine import PRICES, Scripts, assert_no_task_failure, ended, engine, pending, share_images
+from tests.engine import PRICES, Scripts, assert_no_task_failure, ended, engine, pending, share_images, update
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
 
@@ -23,6 +23,15 @@ watched: {budget: {max_llm_cost_usd: 1}, review: {reviewer: critic}}
 critic: {model: careful}
 unknown: {review: {checks: [{name: lint}, {name: custom, tool: crm.count, range: {path: result.n, max: 3}}]}}
 writing: {review: {checks: [{name: custom, tool: fs.delete, arguments: {path: a}, range: {path: result.n, max: 3}}]}}
+"""
+MAIL_POLICY = f"{POLICY}ask: [{{tool: mail.send_email, when: {{to: {{ends_with: '@ask.example'}}}}}}]\n"
+# The review finds good what has written to Good.
+MAIL_PROFILES = """
+told:
+  review:
+    max_corrections: 1
+    checks:
+      - {name: custom, tool: mail.list_sent, arguments: {to: good@ask.example}, range: {path: result.total, min: 1}}
 """
 BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
 GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
@@ -203,6 +212,44 @@ async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_
     assert (await ended(handle, 400))["outcome"] == "completed"
     assert await states(handle, "p1", "p2") == [("ROLLBACK_COMPLETED", "review_failed")] * 2
     assert not (rooms / "exhausted" / "shop.py").exists()
+
+
+def letter(to):
+    return {"title": "t", "steps": [{"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}]}
+
+
+@promise("plans:corrected-changed")
+@pytest.mark.parametrize(
+    ("to", "ends", "left"),
+    [
+        ("good@ask.example", ("COMPLETED", ""), ["a@free.example", "good@ask.example"]),
+        ("bad@ask.example", ("ROLLBACK_COMPLETED", "review_failed"), []),
+    ],
+    ids=["good", "still bad"],
+)
+async def test_a_corrective_plan_that_a_person_changes_still_corrects_and_counts_once(
+    temporal, tmp_path, to, ends, left
+):
+    scripts = Scripts()
+    corrective = Reply(calls=[("update_plan", {"plan_id": "p1", "plan": letter("b@ask.example")})])
+    first = Reply(calls=[("propose_plan", {"plan": letter("a@free.example")})])
+    async with engine(temporal, tmp_path, scripts, policy=MAIL_POLICY, profiles=MAIL_PROFILES) as found:
+        handle = await found.start(scripts.task(first, corrective, profile="told"))
+        (request,) = await pending(handle)
+        changes = {"0": {"verdict": "modify", "arguments": {"to": to}}}
+        said = {"request_id": request["id"], "verdict": "modify", "by": "ana", "calls": changes}
+        await update(handle, "decide", said)
+        (request,) = await pending(handle)
+        await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+        if not left:
+            (request,) = await pending(handle)
+            assert "The review of plan p3" in request["question"]
+            # People are asked once no correction is left, and not at the end of the run.
+            assert len(found.model.requests) == 2
+            await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+        assert (await ended(handle))["outcome"] == "completed"
+        assert await states(handle, "p1", "p2", "p3") == [ends, ("FAILED", "superseded"), ends]
+        assert found.mailbox.sent() == left
 
 
 @promise("plans:review-of-task")
