@@ -1,7 +1,7 @@
 """The lives of the plans of one run: those that its task gives, and those that a model proposes."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -278,17 +278,13 @@ class PlanLifecycle:
             return None
         if decided.verdict is Verdict.MODIFY:
             return self._amended(run, batch, decided)
-        self._refuse_left_out(run, agreed.answered, decided)
+        self._refuse_left_out(run, agreed.left_out, decided)
         self._approve(run, agreed.answered, decided)
         return None
 
-    def _refuse_left_out(
-        self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: RequestOutcome
-    ) -> None:
-        """Raise StepFailed when the plan cannot do without a step that may not be made."""
-        for index, answer in sorted(answered.items()):
-            if isinstance(answer, ToolCall):
-                continue
+    def _refuse_left_out(self, run: PlanRun, left_out: Mapping[int, ToolResult], decided: RequestOutcome) -> None:
+        """Raise StepFailed when the plan cannot do without a step that people left out."""
+        for index, answer in sorted(left_out.items()):
             whole = decided.verdict is not Verdict.APPROVE
             if whole or not (_lenient(decided) or run.plan.may_fail(index)):
                 tool, kind = run.plan.steps[index].tool, "expired" if decided.verdict is None else "rejected"

@@ -1,6 +1,6 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ class PlanReply:
     decided: RequestOutcome | None
     """None when no rule asked."""
     answered: Answered
+    left_out: Mapping[int, ToolResult]
+    """Why steps may not be made of which people say so; others are denied before anybody is asked."""
 
 
 class WholePlanQuestion(NamedTuple):
@@ -107,12 +109,13 @@ class Proposing:
         opened()
         if not asked.steps or (run.plan.dry_run and whole is None):
             self._record_lines(ruled, answered)
-            return PlanReply(None, answered)
+            return PlanReply(None, answered, {})
         decided = await self._decided(plan, run, asked, ruled, unless)
-        said = answered | self._said(asked.steps, batch, decided)
+        left_out = self._said(asked.steps, going, decided)
+        said = answered | left_out
         if decided.verdict is Verdict.APPROVE:
             self._record_lines(ruled, said)
-        return PlanReply(decided, said)
+        return PlanReply(decided, said, left_out)
 
     def _keep_asked(self, run: PlanRun, asks: Sequence[RuledCall]) -> PlanRun:
         """Keep by which rulings people are asked, also about what they change."""
@@ -305,9 +308,11 @@ class Proposing:
         )
         return named
 
-    def _said(self, asks: Sequence[RuledCall], batch: Sequence[ToolCall], decided: RequestOutcome) -> Answered:
+    def _said(
+        self, asks: Sequence[RuledCall], going: Sequence[RuledCall], decided: RequestOutcome
+    ) -> dict[int, ToolResult]:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""
-        left_out: Answered = {}
+        left_out: dict[int, ToolResult] = {}
         no_processes = decided.toggles is not None and decided.toggles.external_processes is False
         for item in asks:
             named = decided.calls.get(item.index)
@@ -319,9 +324,9 @@ class Proposing:
                 why = f"rejected by {by}{f': {comment}' if comment else ''}"
                 left_out[item.index] = refused(errors.Rejected(why, by=by))
         by = decided.no_processes_by or decided.by
-        for index, call in enumerate(batch):
-            if no_processes and call.tool.starts_process:
-                left_out[index] = refused(errors.Rejected(f"{by} lets the plan start no processes", by=by))
+        for item in going:
+            if no_processes and item.call.tool.starts_process:
+                left_out[item.index] = refused(errors.Rejected(f"{by} lets the plan start no processes", by=by))
         return left_out
 
 

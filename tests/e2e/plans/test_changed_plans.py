@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 
 import pytest_asyncio
 
+from backstay.testing import Reply
 from tests.e2e.plans.test_proposals import ANA, BO, FREE, KEY, decide, propose, send, subjects
 from tests.engine import PLANS, Scripts, ended, engine, pending
 from tests.requirements import promise
@@ -86,3 +87,20 @@ async def test_a_step_that_a_person_makes_refer_to_nothing_needs_no_other_step_a
     await decide(handle, child, option="approve_per_step", calls={"0": {"verdict": "reject"}})
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["2"]
+
+
+@promise("plans:rejected-told")
+async def test_who_rejects_a_plan_is_named_to_the_model_though_a_step_of_it_was_denied(shared):
+    opened, scripts = shared
+    told = []
+
+    def looks(talk):
+        told.extend(talk.answers("propose_plan"))
+        return Reply(calls=[("finish", {"summary": "done", "success": True})])
+
+    denied = send("b@denied.example", continue_on_failure=True)
+    handle = await opened.start(scripts.task(propose(denied, send("c@one.example")), looks))
+    (request,) = await pending(handle)
+    await decide(handle, request, verdict="reject", comment="not today")
+    await ended(handle)
+    assert told[0]["error"] == f"step 1 (mail.send_email) failed: Rejected: rejected by {ANA}: not today"
