@@ -181,42 +181,41 @@ class RunTask(Messages):
         """Perform the actions that are left; return the one that ends the run, if it may."""
         if decision.catalog and decision.catalog != self.context.state.catalog:
             await search(self.context, self.context.state.searched, limit=FIRST_SEARCH_LIMIT)
-        for action in decision.actions[work.action :]:
+        while (finish := await self._said_by_program(work)) is None and work.action < len(decision.actions):
+            action = decision.actions[work.action]
             if not isinstance(action, Finish):
                 succeeded = await self._performed(action)
                 work.failed, work.succeeded = work.failed or not succeeded, work.succeeded or succeeded
-                if (finish := self._said_by_program(work)) is not None:
-                    return finish
-            elif work.failed:
-                self._drop(action, FAILED)
-            elif await self.plans.conclude():
-                self._drop(action, REVIEWED)
-            elif await self._has_news():
-                self._drop(action, UNREAD)
-            else:
-                self.heard_out = True
+            elif await self._may_end(work, action):
                 return action
             work.next_action()
             self.context.approvals.withdraw_unasked()
-        return None
+        return finish
 
-    def _said_by_program(self, work: Work) -> Finish | None:
+    async def _said_by_program(self, work: Work) -> Finish | None:
         """Return the end that a program has declared with a marker, or pass its instruction on to the model."""
-        said, work.said = work.said, ""
-        if marker_of(said) == FURTHER:
+        if marker_of(work.said) == FURTHER:
             # It may hold what tools have answered: the model is told whose words these are.
-            self.context.tell(f"{NEXT} {behind_marker(said)}")
-        if marker_of(said) != FINAL or self.context.state.task.output_schema is not None:
-            return None
-        finish = Finish(summary=said)
+            self.context.tell(f"{NEXT} {behind_marker(work.said)}")
+        finish = Finish(summary=work.said)
+        final = marker_of(work.said) == FINAL and self.context.state.task.output_schema is None
+        ends = final and await self._may_end(work, finish)
+        # Where people are asked first, the next execution looks at it, too.
+        work.said = ""
+        return finish if ends else None
+
+    async def _may_end(self, work: Work, finish: Finish) -> bool:
+        """Return whether the run ends with this; if not, the model is told why."""
         if work.failed:
             self._drop(finish, FAILED)
-        elif self._puts_off():
+        elif await self.plans.conclude():
+            self._drop(finish, REVIEWED)
+        elif await self._has_news():
             self._drop(finish, UNREAD)
         else:
             self.heard_out = True
-            return finish
-        return None
+            return True
+        return False
 
     def _ended(self, driving: "asyncio.Task[Finish | None]", *, cancelled: bool) -> LoopOutcome:
         if driving.cancelled():

@@ -10,9 +10,11 @@ from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
+from tests.e2e.sessions.test_continuing import continued
 from tests.engine import PRICES, Scripts, assert_no_task_failure, ended, engine, pending, share_images, update
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
+from workflows.context import carrying
 
 ANA = "ana@example.com"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -28,6 +30,7 @@ MAIL_POLICY = f"{POLICY}ask: [{{tool: mail.send_email, when: {{to: {{ends_with: 
 # The review finds good what has written to Good.
 MAIL_PROFILES = """
 told:
+  markers: true
   review:
     max_corrections: 1
     checks:
@@ -250,6 +253,29 @@ async def test_a_corrective_plan_that_a_person_changes_still_corrects_and_counts
         assert (await ended(handle))["outcome"] == "completed"
         assert await states(handle, "p1", "p2", "p3") == [ends, ("FAILED", "superseded"), ends]
         assert found.mailbox.sent() == left
+
+
+@promise("plans:not-corrected-program")
+async def test_a_program_that_says_the_final_answer_ends_no_run_whose_plan_nobody_has_decided_about(
+    temporal, tmp_path, sandbox, monkeypatch
+):
+    monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
+    scripts = Scripts()
+    first = Reply(calls=[("propose_plan", {"plan": letter("a@free.example")})])
+    ends = Reply(calls=[("run_program", {"code": "return 'FINAL_ANSWER: done'"})])
+    given = {"policy": MAIL_POLICY, "profiles": MAIL_PROFILES, "sandbox": sandbox}
+    async with engine(temporal, tmp_path, scripts, **given) as found:
+        handle = await found.start(scripts.task(first, ends, profile="told"))
+        (request,) = await pending(handle)
+        assert "Approve to undo what it did" in request["question"]
+        await continued(handle)
+        assert await pending(handle) == [request]
+        await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+        result = await ended(handle)
+        assert (result["outcome"], result["usage"]["code_runs"]) == ("completed", 1)
+        assert "finish.dropped" in [event["name"] for event in result["events"]]
+        assert await states(handle, "p1") == [("ROLLBACK_COMPLETED", "review_failed")]
+        assert found.mailbox.sent() == []
 
 
 @promise("plans:review-of-task")
