@@ -255,6 +255,8 @@ class PlanLifecycle:
             for step, call in zip(run.plan.steps, batch, strict=True)
         )
         plan = run.plan.model_copy(update={"steps": steps})
+        # Meanwhile a plan beside it may have been changed.
+        run = self.context.state.plan_run(run.id)
         run = run.model_copy(update={"plan": plan.model_copy(update={"hash": plan.digest})})
         self.context.state.keep_plan_run(run)
         return run
@@ -331,6 +333,9 @@ class PlanLifecycle:
         state.keep_plan_run(run.model_copy(update={"children": (*run.children, child.id)}))
         self._move(run.id, PlanState.FAILED, "superseded")
         state.keep_plan_run(child)
+        for beside in [other for other in state.plans if run.id in other.alternatives]:
+            others = tuple(child.id if plan_id == run.id else plan_id for plan_id in beside.alternatives)
+            state.keep_plan_run(beside.model_copy(update={"alternatives": others}))
         work = self._work
         proposed = tuple(child.id if plan_id == run.id else plan_id for plan_id in work.proposed)
         people = (*work.people, said_of_changes(run, decided))[-MOST_TOLD:]

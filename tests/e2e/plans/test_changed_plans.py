@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 import pytest_asyncio
 
 from backstay.testing import Reply
-from tests.e2e.plans.test_proposals import ANA, BO, FREE, KEY, decide, propose, send, subjects
+from tests.e2e.plans.test_proposals import ANA, BO, FREE, KEY, decide, marks, plan, propose, send, state_of, subjects
 from tests.engine import PLANS, Scripts, ended, engine, pending
 from tests.requirements import promise
 
@@ -104,3 +104,24 @@ async def test_who_rejects_a_plan_is_named_to_the_model_though_a_step_of_it_was_
     await decide(handle, request, verdict="reject", comment="not today")
     await ended(handle)
     assert told[0]["error"] == f"step 1 (mail.send_email) failed: Rejected: rejected by {ANA}: not today"
+
+
+@promise("plans:chosen")
+async def test_the_alternative_that_people_chose_is_the_current_one_though_both_were_changed(shared):
+    opened, scripts = shared
+    other = plan(send("c@one.example", subject="second way"))
+    noted = Reply(calls=[marks(0, "done"), ("ask_person", {"question": "all right?"})])
+    handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other]), noted))
+    requests = {request["proposal"]["plan_id"]: request for request in await pending(handle, 2)}
+    chosen = await change(handle, requests["p2"], 0, subject="chosen")
+    assert (chosen["proposal"]["plan_id"], chosen["proposal"]["alternatives"]) == ("p3", ["p1"])
+    last = await change(handle, requests["p1"], 0, subject="last")
+    assert (last["proposal"]["plan_id"], last["proposal"]["alternatives"]) == ("p4", ["p3"])
+    await decide(handle, chosen)
+    (question,) = await pending(handle)
+    assert (await handle.query("plan"))["plan"]["id"] == "p3"
+    await decide(handle, question, verdict="answer", answer="yes")
+    result = await ended(handle)
+    (said,) = [event for event in result["events"] if event["name"] == "plan.noted"]
+    assert (said["data"]["plan"], subjects(opened, handle)) == ("p3", ["chosen"])
+    assert await state_of(handle, "p4") == ("FAILED", "not_chosen", ["pending"])
