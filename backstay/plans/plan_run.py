@@ -149,6 +149,13 @@ class PlanEnd(Frozen):
         return self.model_copy(update={"steps": steps, "state": after_rollback(self.state, steps)})
 
 
+class AskedSteps(Frozen):
+    """Hold the steps of a plan that people are asked about by one ruling."""
+
+    ruling: Ruling
+    steps: tuple[int, ...]
+
+
 class PlanRun(Frozen):
     """Hold one plan of a run and how far it came."""
 
@@ -170,8 +177,8 @@ class PlanRun(Frozen):
     """Where the arguments of each step come from, for a plan of a model; None for a plan of the task."""
     of_task: bool = False
     """Whether the task gave it, and no model."""
-    asked: dict[int, Ruling] = Field(default_factory=dict)
-    """By step: the ruling by which people are asked about it, or were before they changed a plan into this one."""
+    asked: tuple[AskedSteps, ...] = ()
+    """Its steps that people are asked about, or were before they changed a plan into this one."""
     edited: dict[int, tuple[str, ...]] = Field(default_factory=dict)
     """By step: the arguments that people changed since its author wrote it."""
 
@@ -183,6 +190,11 @@ class PlanRun(Frozen):
     def time_of(self, index: int) -> tuple[float, bool]:
         """Return how long the call of a step may take, and whether that is only usual."""
         return self.plan.steps[index].seconds, index in self.untimed
+
+    @property
+    def asked_by(self) -> dict[int, Ruling]:
+        """Return by step the ruling by which people are asked, or were."""
+        return {index: asked.ruling for asked in self.asked for index in asked.steps}
 
     @property
     def id(self) -> str:

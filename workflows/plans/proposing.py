@@ -12,7 +12,7 @@ from backstay.approvals.edits import touched
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
-from backstay.plans.plan_run import PlanRun
+from backstay.plans.plan_run import AskedSteps, PlanRun
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
@@ -119,9 +119,12 @@ class Proposing:
 
     def _keep_asked(self, run: PlanRun, asks: Sequence[RuledCall]) -> PlanRun:
         """Keep by which rulings people are asked, also about what they change."""
+        steps: dict[Ruling, list[int]] = {}
+        for item in asks:
+            steps.setdefault(item.ruling, []).append(item.index)
+        asked = tuple(AskedSteps(ruling=ruling, steps=tuple(indices)) for ruling, indices in steps.items())
         state = self.context.state
-        run = state.plan_run(run.id).model_copy(update={"asked": {item.index: item.ruling for item in asks}})
-        state.keep_plan_run(run)
+        state.keep_plan_run(run := state.plan_run(run.id).model_copy(update={"asked": asked}))
         return run
 
     def _record_lines(self, ruled: Sequence[RuledCall], answered: Answered) -> None:
@@ -164,7 +167,8 @@ class Proposing:
     def _every_ruled(self, run: PlanRun, batch: Sequence[ToolCall]) -> list[RuledCall]:
         """Return the ruling on each step."""
         every = [self._ruled(run, index, call) for index, call in enumerate(batch)]
-        return [_as_asked(run, item) for item in self.consent.with_repeats(every, "step {} of the plan")]
+        asked = run.asked_by
+        return [_as_asked(item, asked) for item in self.consent.with_repeats(every, "step {} of the plan")]
 
     def _ruled(self, run: PlanRun, index: int, call: ToolCall) -> RuledCall:
         """Return the ruling on a step, with how it was before people changed it in the plan before this one."""
@@ -343,12 +347,12 @@ def _asked(
     return PlanQuestion([steps[index] for index in sorted(steps)], every, own)
 
 
-def _as_asked(run: PlanRun, item: RuledCall) -> RuledCall:
+def _as_asked(item: RuledCall, asked: Mapping[int, Ruling]) -> RuledCall:
     """Return a step that no rule asks about any more by the ruling that asked before a person changed the plan.
 
     Arguments that people change are shown to them again, also where the policy would let the call go.
     """
-    before = run.asked.get(item.index)
+    before = asked.get(item.index)
     return item if before is None or item.ruling.verdict != "allow" else replace(item, ruling=before)
 
 

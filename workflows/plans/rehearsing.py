@@ -46,7 +46,7 @@ class PlanRehearsals:
         A person who approves nothing but a dry run has let no step be made that a rule asks about.
         """
         state = self.context.state
-        await self._rehearsed(plan_id, answered, frozenset(state.plan_run(plan_id).asked), toggles)
+        await self._rehearsed(plan_id, answered, frozenset(state.plan_run(plan_id).asked_by), toggles)
         run = state.plan_run(plan_id)
         rehearsal = run.rehearsal or Rehearsal()
         for index, step in enumerate(run.steps):
