@@ -1,5 +1,6 @@
 """Plans that people change, and what they say of steps: who is asked again, about what, and what the model is told."""
 
+import asyncio
 from contextlib import AsyncExitStack
 
 import pytest_asyncio
@@ -30,10 +31,13 @@ async def shared(temporal, tmp_path_factory):
 
 async def change(handle, request, index, **arguments):
     """Have a step of a plan changed, and return the request about the changed plan."""
+    before = {found["id"] for found in await pending(handle)}
     calls = {str(index): {"verdict": "modify", "arguments": arguments}}
-    await decide(handle, request, verdict="modify", calls=calls)
-    plans = {found["proposal"]["plan_id"]: found for found in await pending(handle)}
-    return plans[max(plans, key=lambda plan_id: int(plan_id[1:]))]
+    await decide(handle, request, verdict="modify", calls=calls, args_digest=request["args_digest"])
+    async with asyncio.timeout(150):
+        while not (new := [found for found in await pending(handle) if found["id"] not in before]):
+            await asyncio.sleep(0.1)
+    return new[0]
 
 
 @promise("plans:changed-asked")
@@ -84,7 +88,8 @@ async def test_a_step_that_a_person_makes_refer_to_nothing_needs_no_other_step_a
     child = await change(handle, child, 2, subject="third")
     assert [step["depends_on"] for step in child["proposal"]["steps"]] == [[], [], [0]]
     assert child["proposal"]["steps"][0]["falls"] == [2]
-    await decide(handle, child, option="approve_per_step", calls={"0": {"verdict": "reject"}})
+    left_out = {"option": "approve_per_step", "calls": {"0": {"verdict": "reject"}}}
+    await decide(handle, child, **left_out, args_digest=child["args_digest"])
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["2"]
 
