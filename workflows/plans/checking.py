@@ -1,6 +1,5 @@
 """Check the steps of a plan against the catalog, before anybody is asked about it."""
 
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,7 +15,7 @@ from backstay.task.plan import (
     is_reference,
     references_in,
     refuse_large_steps,
-    step_named,
+    steps_named,
 )
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.context.run_context import RunContext
@@ -26,13 +25,12 @@ from workflows.plans.resolving import theirs_of
 class Checking:
     """Turn the steps of one plan into calls."""
 
-    def __init__(
-        self, context: RunContext, plan: Plan, sources: Sequence[ArgumentSources | None] | None = None
-    ) -> None:
-        """Check a plan of the task, or of a model; then `sources` say where the arguments of each step come from."""
+    def __init__(self, context: RunContext, run: PlanRun) -> None:
+        """Check a plan of the task, or of a model, perhaps once more."""
         self.context = context
-        self.plan = plan
-        self.sources = sources
+        self.plan = run.plan
+        self.sources = run.sources
+        self.written = written(run, context.state.task.plan)
         self._tools: list[Tool] = []
         """The tools of the steps that are checked."""
 
@@ -74,15 +72,13 @@ class Checking:
             call = call.model_copy(update={"sources": self._with_results(looked_up, arguments)})
         return call
 
-    def _filled(self, index: int, step: PlanStep) -> tuple[dict[str, Any], list[str]]:
-        """Return the arguments of a step with the input filled in, and the references that are left in them."""
+    def _filled(self, index: int, step: PlanStep) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """Return the arguments of a step with the input filled in, and the steps that they still refer to."""
         try:
             arguments = fill_in(step.arguments, self.context.state.task.input)
         except ArgumentsInvalid as error:
             raise ArgumentsInvalid(f"plan.steps.{index}: {error}") from None
-        for path in (pending := references_in(arguments)):
-            step_named(index, path)
-        return arguments, pending
+        return arguments, steps_named(index, arguments, self.written.steps[index].arguments)
 
     def _with_results(self, known: ArgumentSources | None, arguments: dict[str, Any]) -> ArgumentSources:
         """Return what is known of arguments that were looked up; where they refer to a result, its tool counts, too."""

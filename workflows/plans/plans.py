@@ -234,7 +234,7 @@ class PlanLifecycle:
         while waiting is not None:
             with self._failing(waiting):
                 run = self.context.state.plan_run(waiting)
-                batch = await Checking(self.context, run.plan, run.sources).calls()
+                batch = await Checking(self.context, run).calls()
                 run = self._with_checked(run, batch)
                 agreed = await self.proposing.agree(
                     run,

@@ -24,7 +24,7 @@ from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, tools_of,
 from workflows.consent.changing import checked_change, edits_of
 from workflows.consent.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.context.run_context import RunContext
-from workflows.plans.checking import needs_of
+from workflows.plans.checking import needs_of, written
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
 from workflows.state.work import RequestOutcome
 
@@ -239,7 +239,7 @@ class Proposing:
             return {
                 index: verdict
                 if verdict.verdict != "modify"
-                else await self._changed(by_index[index], verdict, plan.calls)
+                else await self._changed(run, by_index[index], verdict, plan.calls)
                 for index, verdict in named.items()
             }
 
@@ -289,16 +289,22 @@ class Proposing:
             may_remember=self.consent.may_remember(asks),
         )
 
-    async def _changed(self, item: RuledCall, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
+    async def _changed(
+        self, run: PlanRun, item: RuledCall, verdict: CallVerdict, shown: Sequence[RequestedCall]
+    ) -> CallVerdict:
         """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
         seen = next((call.arguments for call in shown if call.index == item.index), item.call.arguments)
 
+        author_wrote = written(run, self.context.state.task.plan).steps[item.index].arguments
+
         def resolved(merged: dict[str, object]) -> bool:
+            changes = touched(item.call.arguments, merged)
+            kept = {name: given for name, given in author_wrote.items() if name not in changes}
             try:
-                steps_named(item.index, merged)
+                needed = steps_named(item.index, merged, kept)
             except errors.ArgumentsInvalid as error:
                 raise DecisionRefused(f"calls.{item.index}.arguments: {error}") from None
-            return not has_references(merged)
+            return not needed and not has_references(merged)
 
         named, _ = await checked_change(
             self.context,

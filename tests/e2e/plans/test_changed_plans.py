@@ -79,7 +79,7 @@ async def test_a_step_that_a_person_makes_refer_to_nothing_needs_no_other_step_a
     steps = [
         send("b@one.example", subject="1"),
         send("c@one.example", subject="2", body=reference),
-        send("d@one.example", subject="3", body="long " * 1000 + reference),
+        send("d@one.example", subject="3", body=reference),
     ]
     handle = await opened.start({"plan": {"steps": steps}})
     (request,) = await pending(handle)
@@ -88,10 +88,25 @@ async def test_a_step_that_a_person_makes_refer_to_nothing_needs_no_other_step_a
     child = await change(handle, child, 2, subject="third")
     assert [step["depends_on"] for step in child["proposal"]["steps"]] == [[], [], [0]]
     assert child["proposal"]["steps"][0]["falls"] == [2]
-    left_out = {"option": "approve_per_step", "calls": {"0": {"verdict": "reject"}}}
-    await decide(handle, child, **left_out, args_digest=child["args_digest"])
+    await decide(handle, child, option="approve_per_step", calls={"0": {"verdict": "reject"}})
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["2"]
+
+
+@promise("plans:changed-long")
+async def test_a_plan_of_a_task_is_changed_in_which_a_long_text_refers_to_a_result(shared):
+    opened, _ = shared
+    long = send("c@one.example", subject="2", body="long " * 1000 + "${steps.0.result.to}")
+    handle = await opened.start({"plan": {"steps": [send("b@one.example", subject="1"), long]}})
+    (request,) = await pending(handle)
+    child = await change(handle, request, 0, subject="first")
+    child = await change(handle, child, 1, subject="second")
+    assert [step["depends_on"] for step in child["proposal"]["steps"]] == [[], [0]]
+    await decide(handle, child, args_digest=child["args_digest"])
+    assert (await ended(handle))["outcome"] == "completed"
+    assert subjects(opened, handle) == ["first", "second"]
+    query = "SELECT json_extract(arguments, '$.body') FROM requests WHERE effect_id LIKE ? ORDER BY id"
+    assert opened.mailbox.rows(query, f"{handle.id}/%")[1][0].endswith("long b@one.example")
 
 
 @promise("plans:rejected-told")
