@@ -17,12 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_LINE = 20_000
-"""Longer than any line of a request: a request is clipped, and counted, before it comes here."""
-
-
-_LONGEST = 10_000_000
-"""Longer than any argument, for what is printed whole."""
+_LINE = 10_000_000
+"""Longer than any argument: what is clipped, and counted, is so before it comes here."""
 _GOES_ON = "┆"
 LINK = "underline"
 """The style of an address of our own making, which stays in one piece so that it can be followed."""
@@ -71,8 +67,7 @@ class Terminal:
 
     def wrapped(self, line: str) -> list[str]:
         """Return a line of a result as lines that fit the terminal, if it is shown on one; see `show`."""
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _LINE
-        return _wrapped(one_line(line, _LONGEST), width)
+        return _wrapped(one_line(line, _LINE), shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
     def result(self, text: str) -> None:
         """Print a result, line by line."""

@@ -248,6 +248,25 @@ async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_
     assert sent(opened, f"@long{size}.example") == [f"one@long{size}.example"]
 
 
+@promise("clients:prompt-whole-line")
+async def test_a_letter_of_one_long_line_is_approved_after_its_last_words_were_shown_too(person, opened, tmp_path):
+    arguments = {"to": "one@lengthy.example", "subject": "s", "body": f"{'word ' * 5400}lastwords"}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"steps": [{"tool": "mail.send_email", "arguments": arguments}]}), encoding="utf-8")
+
+    async with person("run", "--plan", str(plan)) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("w")
+        whole = await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("")
+        await terminal.ended()
+
+    assert "lastwords" in whole
+    assert whole.count("word") == 5401
+
+
 @promise("clients:prompt-dots")
 async def test_a_plan_that_says_and_so_on_is_approved_once_all_of_it_was_shown(person, opened, tmp_path):
     reads = {"tool": "mail.list_sent", "arguments": {"to": "bo … cy"}}
