@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LINE = 10_000_000
 """Longer than any argument: what is clipped, and counted, is so before it comes here."""
 _GOES_ON = "┆"
+_DEEPEST = 20
+"""How far in that mark is at most."""
 LINK = "underline"
 """The style of an address of our own making, which stays in one piece so that it can be followed."""
 
@@ -130,25 +132,30 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     """Return a line in parts that fit, cut at spaces where a part has one in its second half."""
     if width is None:
         return [line]
-    go_on = f"{' ' * (len(line) - len(line.lstrip(' ')))}{_GOES_ON} "
-    parts, head, rest = list[str](), "", line
+    depth = min(len(line) - len(line.lstrip(" ")), _DEEPEST, width // 2)
+    go_on = f"{' ' * depth}{_GOES_ON} "
+    parts, head, at = list[str](), "", 0
     while True:
-        piece = _fitting(rest, max(width - len(head), 1))
+        piece = _fitting(line, at, max(width - len(head), 1))
         parts.append(f"{head}{piece}")
-        head, rest = go_on, rest[len(piece) :]
-        if not rest:
+        head, at = go_on, at + len(piece)
+        if at >= len(line):
             return parts
 
 
-def _fitting(text: str, width: int) -> str:
-    """Return the beginning of a string that fits, to its last space where words would be cut."""
+def _fitting(text: str, at: int, width: int) -> str:
+    """Return what fits of a string from a place on, to its last space where words would be cut.
+
+    It is a character at least, even where that alone does not fit.
+    """
     from rich.cells import chop_cells
 
     # Only that much is looked at, or a long line would be measured again for each of its parts.
-    first = next(iter(chop_cells(text[: 4 * width + 16], width)), "")
-    at = first.rfind(" ") + 1
-    cuts = len(first) < len(text) and text[len(first)] != " "
-    return first[:at] if cuts and at > len(first) // 2 else first
+    near = text[at : at + 4 * width + 16]
+    first = next(filter(None, chop_cells(near, width)), near)
+    end = first.rfind(" ") + 1
+    cuts = len(first) < len(text) - at and text[at + len(first)] != " "
+    return first[:end] if cuts and end > len(first) // 2 else first
 
 
 async def _typed() -> bytes:

@@ -1,12 +1,17 @@
 """How events and ends of runs look at the terminal."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from backstay.effects.effect import Effect, EffectState
+from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
 from backstay.tools.recipients import call_line
 from gateways.terminal.render import ending_lines, event_line, style_of
+from gateways.terminal.terminal import Terminal
 from tests.requirements import promise
 
 READ = {"tool": "mail.read", "arguments": {"id": 1}}
@@ -78,3 +83,18 @@ def test_the_end_of_a_run_tells_which_effects_can_be_undone_and_which_cannot():
         "  can be undone: crm.update",
         "  cannot be undone: mail.send (2 times)",
     ]
+
+
+@promise("clients:narrow-lines")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", ["漢字" * 30, "plain words " * 30, "\u0301" * 400, "a\u0301漢" * 60])
+@pytest.mark.parametrize(("indent", "width"), [(109, 80), (79, 80), (0, 1), (8, 9), (8, 24)])
+def test_a_line_of_any_text_at_any_depth_goes_on_in_a_terminal_of_any_width(text, indent, width):
+    terminal, screen = Terminal(), io.StringIO()
+    terminal.console = Console(file=screen, force_terminal=True, color_system=None, width=width)
+
+    terminal.show([(f"{' ' * indent}{text}", "")])
+
+    shown, whole = screen.getvalue().splitlines(), one_line(text, 10_000).strip()
+    assert "".join(line.partition("┆ ")[2] or line for line in shown).strip() == whole
+    assert len(shown) < 2 * len(whole)
