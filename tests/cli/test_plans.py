@@ -244,6 +244,29 @@ async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(
     assert (code, sent) == (0, [("a@chosen.example", "polite")])
 
 
+@promise("plans:asked-none")
+async def test_the_rest_of_a_plan_goes_on_where_a_person_leaves_out_all_that_they_are_asked_about(
+    person, command, opened, tmp_path
+):
+    file, name = tmp_path / "plan.json", f"left-{opened.settings.task_queue}"
+    file.write_text(json.dumps(plan(READS, send("a@left.example"), send("b@left.example"))), encoding="utf-8")
+
+    async with person("run", "--plan", str(file), "--id", name) as terminal:
+        await terminal.shows("[c]hoose steps")
+        await terminal.shows("[d]etach?")
+        terminal.type("c")
+        await terminal.shows("[1] mail.send_email: [a]pprove, [r]eject")
+        terminal.type("r")
+        await terminal.shows("[2] mail.send_email: [a]pprove, [r]eject")
+        terminal.type("r")
+        await terminal.shows("decided: approved", 60)
+        await terminal.ended()
+
+    story = json.loads((await command("plan", "show", name, "--output", "json")).out)
+    assert [step["status"] for step in story["steps"]] == ["success", "pending", "pending"]
+    assert opened.mailbox.rows("SELECT 1 FROM sent WHERE recipient LIKE '%@left.example'") == []
+
+
 @promise("plans:mode")
 async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened, scripts):
     task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))

@@ -253,8 +253,9 @@ class Prompt:
         """Ask about each call, and send one decision about all of them."""
         form = form_of(request)
         # A changed plan is proposed anew as a whole, so nothing can be said of its other steps beside a change.
-        changes = "modify" in form.choices and request.proposal is None
-        turns = CallsInTurn(self.terminal, form.own_calls(self.by), partial(self._edited, request) if changes else None)
+        of_plan = request.proposal is not None
+        edit = partial(self._edited, request) if "modify" in form.choices and not of_plan else None
+        turns = CallsInTurn(self.terminal, form.own_calls(self.by), edit, of_plan=of_plan)
         while await turns.asked():
             try:
                 return await self._say(request, **await turns.entry(self._why))

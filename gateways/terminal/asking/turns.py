@@ -21,11 +21,14 @@ class CallsInTurn:
         terminal: Terminal,
         calls: Sequence[RequestedCall],
         edit: Callable[[RequestedCall], Awaitable[Any]] | None,
+        *,
+        of_plan: bool,
     ) -> None:
-        """`edit` lets the person change a call; None where they cannot."""
+        """`edit` lets the person change a call; None where they cannot. `of_plan`: the calls are steps of a plan."""
         self._terminal = terminal
         self._calls = {call.index: call for call in calls}
         self._edit = edit
+        self._of_plan = of_plan
         self._said: dict[int, Any] = {}
         """By call: whether it is approved, or what is changed of it."""
         self._before: list[int] = []
@@ -34,10 +37,13 @@ class CallsInTurn:
         """What is told with the next question."""
 
     async def entry(self, why: Callable[[], Awaitable[str]]) -> dict[str, Any]:
-        """Return the answers as the fields of an entry; `why` asks for the reason where all calls are rejected."""
+        """Return the answers as the fields of an entry; `why` asks for the reason where all calls are rejected.
+
+        Of a plan other steps remain, which are allowed or which other people decide about.
+        """
         left_out = [index for index, said in self._said.items() if said is False]
         edits = tuple(said for said in self._said.values() if not isinstance(said, bool))
-        if len(left_out) == len(self._calls):
+        if len(left_out) == len(self._calls) and not self._of_plan:
             return {"choice": "reject", "comment": await why()}
         return {"choice": "modify" if edits else "approve", "edits": edits, "left_out": left_out}
 
