@@ -47,11 +47,18 @@ def _add(app: App, commands: Mapping[str, tuple[str, str]], named: Sequence[str]
 def main() -> NoReturn:
     """Run one command and exit: 0 completed, 1 failed, 2 wrong usage, 3 and more for other ends of a run."""
     code = run(sys.argv[1:])
+    _forget_typed()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     # The Temporal client's own threads may still wait for an answer; an interpreter that ends under them aborts.
     os._exit(code)
+
+
+def _forget_typed() -> None:
+    """Leave nothing of what was typed for a question to the shell; only a command that has loaded it can have asked."""
+    if (loaded := sys.modules.get("gateways.terminal.terminal")) is not None:
+        loaded.leave()
 
 
 def run(argv: Sequence[str]) -> int:

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import shutil
 import sys
 import termios
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from backstay.shown import one_line
+from backstay.shown import counted, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,12 +23,19 @@ _LINE = 10_000_000
 _GOES_ON = "┆"
 _DEEPEST = 20
 """How far in that mark is at most."""
+_CUT_AT = 4095
+"""Linux cuts a line that is typed at a terminal after that many bytes, and says nothing."""
+_PASTE_S = 0.05
+"""How long the rest of a paste takes to come."""
 LINK = "underline"
 """The style of an address of our own making, which stays in one piece so that it can be followed."""
 
 
 class Terminal:
     """Print text so that hostile text cannot act: one line each, nothing invisible, no markup."""
+
+    has_asked: ClassVar[bool] = False
+    """Whether a person was asked anything in this process."""
 
     def __init__(self) -> None:
         """Use the streams of this process."""
@@ -97,20 +105,33 @@ class Terminal:
     async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
         """Return the line a person types; None when the input has ended.
 
-        At a terminal nobody answers before the question is there: keys typed until then are dropped. `before`
-        are lines that belong to it, such as why the last answer was not taken, with their styles.
+        At a terminal nobody answers before the question is there: keys typed until then are dropped, and so are the
+        lines that are pasted behind the answer. A line that the terminal has cut is asked for again. `before` are lines
+        that belong to the question, such as why the last answer was not taken, with their styles.
         """
-        self.forget_typed()
-        for line, style in before:
-            self.say(line, style)
-        self.console.print(safe(f"{question} ", "bold"), end="", soft_wrap=True)
+        Terminal.has_asked, notes = True, list(before)
+        while True:
+            self.forget_typed()
+            for line, style in notes:
+                self.say(line, style)
+            self.console.print(safe(f"{question} ", "bold"), end="", soft_wrap=True)
+            typed = await self._line()
+            if typed is None or len(typed) < _CUT_AT or not sys.stdin.isatty():
+                break
+            much = f"not taken: a terminal cuts a line of {_CUT_AT:,} bytes or more"
+            notes = [(f"{much}; type less, or give it to a command such as `backstay answer` with --answer", "yellow")]
+        if more := await _left_lines():
+            self.say(f"dropped, since an answer is one line: {counted(more, 'more line')}", "yellow")
+        return None if typed is None else typed.decode("utf-8", "replace").strip()
+
+    async def _line(self) -> bytes | None:
         while b"\n" not in self._typed:
             chunk = await _typed()
             if not chunk:
                 return None
             self._typed += chunk
         line, _, self._typed = self._typed.partition(b"\n")
-        return line.decode("utf-8", "replace").strip()
+        return line
 
     def forget_typed(self) -> None:
         """Drop what was typed before now, at a terminal; the lines of a pipe wait for their turn."""
@@ -119,6 +140,12 @@ class Terminal:
         self._typed = b""
         with contextlib.suppress(termios.error, OSError):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def leave() -> None:
+    """Drop what was typed at a terminal where a person was asked: the shell would run the rest of a paste."""
+    if Terminal.has_asked:
+        Terminal().forget_typed()
 
 
 def safe(text: str, style: str = "") -> "Text":
@@ -156,6 +183,18 @@ def _fitting(text: str, at: int, width: int) -> str:
     end = first.rfind(" ") + 1
     cuts = len(first) < len(text) - at and text[at + len(first)] != " "
     return first[:end] if cuts and end > len(first) // 2 else first
+
+
+async def _left_lines() -> int:
+    """Take the lines that were pasted at a terminal behind an answer; return how many."""
+    if not sys.stdin.isatty():
+        return 0
+    await asyncio.sleep(_PASTE_S)
+    lines, descriptor = 0, sys.stdin.fileno()
+    with contextlib.suppress(OSError):
+        while select.select([descriptor], [], [], 0)[0] and os.read(descriptor, 64 * 1024):
+            lines += 1
+    return lines
 
 
 async def _typed() -> bytes:
