@@ -120,7 +120,7 @@ class Prompt:
             raise Detached
         if not typed:
             return False
-        return await self._sent(request, self._say(request, "answer", answer=json_or_text(typed)))
+        return await self._sent(request, self._say(request, "answer", answer=_read(request, typed)))
 
     def show(self, request: ApprovalRequest) -> None:
         """Print the request."""
@@ -280,7 +280,7 @@ class Prompt:
         typed = await self.terminal.ask(f"answer{example}:")
         if typed is None:
             raise Detached
-        return await self._say(request, "answer", answer=json_or_text(typed))
+        return await self._say(request, "answer", answer=_read(request, typed))
 
     def _menu(self, request: ApprovalRequest) -> str:
         hides = self._hides(request)
@@ -319,6 +319,11 @@ class Prompt:
 
     async def _waits(self, request_id: str) -> bool:
         return any(request.id == request_id for request in await self.run.pending())
+
+
+def _read(request: ApprovalRequest, typed: str) -> Any:
+    """Return an answer as every door sends it: where nothing says what fits, the text as it was typed."""
+    return json_or_text(typed) if form_of(request).fields else typed
 
 
 def _choices(request: ApprovalRequest) -> list[str]:
