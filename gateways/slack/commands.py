@@ -1,7 +1,7 @@
 """The command that people write in Slack: start a run, list runs, undo one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -94,7 +94,7 @@ class Commands:
 
     async def _list(self, _body: Body, by: str, _rest: str, say: Callable[[str], Awaitable[None]]) -> None:
         """Say which runs the person has started, and how many requests wait."""
-        rows = await self._store.runs.newest(_LISTED, user_id=by)
+        rows = _started(await self._store.runs.newest(_LOOKED_AT, user_id=by))[:_LISTED]
         waiting = await self._store.requests.count_open()
         lines = [_line(row) for row in rows] or [f"No run for {by} yet; start one with {COMMAND} run TEXT"]
         await say("\n".join([*lines, f"{waiting} requests wait for people"]))
@@ -126,20 +126,27 @@ class Commands:
         if not name:
             raise TaskInvalid(f"name a run: {COMMAND} undo RUN")
         if name == "last":
-            rows = await self._store.runs.newest(1, user_id=by)
+            rows = _started(await self._store.runs.newest(_LOOKED_AT, user_id=by))[:1]
         elif (exact := await self._store.runs.get(name)) is not None:
             rows = [exact]
         else:
             found = await self._store.runs.page(words=name, limit=_LOOKED_AT)
             if len(found) == _LOOKED_AT:
                 raise TaskInvalid(f"{one_line(name, 100)} is found in too many runs; give more of the id")
-            rows = [row for row in found if row.workflow_id.startswith(name)]
+            # The names of sub-runs begin with that of the run that delegated to them.
+            rows = _started([row for row in found if row.workflow_id.startswith(name)])
         ids = sorted({row.workflow_id for row in rows})
         if not rows:
             raise RunNotFound(f"there is no run {one_line(name, 100)}; {COMMAND} list shows yours")
         if len(ids) > 1:
             raise TaskInvalid(f"several runs begin with {one_line(name, 100)}: {', '.join(ids[:3])}; give more of it")
         return rows[0]
+
+
+def _started(rows: Sequence[RunRow]) -> list[RunRow]:
+    """Return the runs that no other one of these has delegated to."""
+    names = {row.workflow_id for row in rows}
+    return [row for row in rows if row.part_of not in names]
 
 
 def _line(row: RunRow) -> str:

@@ -27,3 +27,29 @@ async def test_the_request_of_a_sub_run_is_decided_from_slack_where_the_line_of_
     assert message.shown.index(f"Part of: {root['text']}") < message.shown.index(f"Task: {part['text']}")
     assert decisions(theirs) == [("approve", ANA, True)]
     assert theirs["outcome"] == "completed"
+
+
+@promise("subruns:slack-undo")
+async def test_whoever_names_the_last_run_or_the_beginning_of_its_id_means_the_run_and_not_its_sub_runs(
+    temporal, tmp_path
+):
+    policy = POLICY + 'allow: ["engine.delegate", "mail.send_email"]\nundo: {default: allow}\n'
+    async with open_office(temporal, tmp_path, "http", policy=policy, profiles=PROFILES) as office:
+        part = office.scripts.task(mail("a@x.example"), FINISH)
+        handle = await office.engine.start(office.scripts.task(delegate(part), FINISH, user_id=ANA))
+        (name,) = await begun(handle)
+        await ended(handle)
+        await office.slack.command("list", user=U1)
+        listed = await office.whisper(handle.id)
+        told = []
+        for named in ("last", handle.id[:20]):
+            before = office.whispers()
+            await office.slack.command(f"undo {named}", user=U1)
+            told.append((await office.whisper("ndo", after=before)).text)
+        sub = office.whispers()
+        await office.slack.command(f"undo {name[:-1]}", user=U1)
+        by_name = await office.whisper("ndo", after=sub)
+
+    assert name not in listed.text
+    assert [f"Undoing {handle.id};" in text for text in told] == [True, True]
+    assert f"Undoing {name};" in by_name.text
