@@ -25,7 +25,7 @@ def environment(env_file: Path | None = ENV_FILE, known: Mapping[str, str] | Non
     `known`: what this returned without a file, so that it is not read again.
     """
     process = secret_files() | process_environment() if known is None else dict(known)
-    filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
+    filed = {} if env_file is None else _filed(env_file)
     merged = {name: value for name, value in filed.items() if value is not None} | process
     if spellings(_BASE_URL, filed) and not spellings(_BASE_URL, process):
         for name in spellings(KEY, process):
@@ -33,6 +33,15 @@ def environment(env_file: Path | None = ENV_FILE, known: Mapping[str, str] | Non
             if filed.get(name) is not None:
                 merged[name] = str(filed[name])
     return merged
+
+
+def _filed(env_file: Path) -> dict[str, str | None]:
+    try:
+        return dotenv_values(env_file, encoding="utf-8") if env_file.is_file() else {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(
+            f"{env_file}: cannot be read ({error}); save it as UTF-8, readable for the user of this process"
+        ) from None
 
 
 def process_environment() -> dict[str, str]:

@@ -198,3 +198,14 @@ def test_secret_files_that_cannot_be_used_are_refused_by_name(monkeypatch, tmp_p
         Settings.load()
 
     assert "a-key-of-this-test" not in str(refused.value)
+
+
+@promise("operations:settings-unreadable")
+def test_a_file_of_settings_that_is_not_utf_8_is_refused_by_name_without_telling_secrets(tmp_path):
+    file = tmp_path / "settings"
+    file.write_bytes("OPENAI_API_KEY=sesame\u00e9".encode("latin-1"))
+
+    with pytest.raises(SettingsInvalid, match=r"settings: cannot be read .*save it as UTF-8") as refused:
+        Settings.load(file)
+
+    assert "sesame" not in str(refused.value)

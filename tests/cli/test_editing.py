@@ -1,14 +1,17 @@
 """The YAML in which a person changes the arguments of a call in an editor."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstay.approvals.approval import RequestedCall
 from backstay.errors import DecisionRefused
 from backstay.shown import one_line
-from gateways.terminal.asking.editing import arguments_as_yaml, arguments_in_yaml
+from gateways.terminal.asking.editing import arguments_as_yaml, arguments_in_yaml, edits_of
+from gateways.terminal.terminal import Terminal
 from tests.requirements import promise
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
@@ -68,3 +71,22 @@ def test_what_a_person_types_there_is_a_text_unless_json_has_it_as_something_els
     for wrong in ("a: [", "a: 1\na: 2", "a: !!python/object:os.system x", "a: &x [*x, *x", "- \t- x: :"):
         with pytest.raises(DecisionRefused, match="arguments: "):
             arguments_in_yaml(wrong)
+
+
+@promise("approvals:edited-unreadable")
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [("printf 'to: caf\\351\\n' >", "it is not UTF-8"), ("rm", "FileNotFoundError")],
+    ids=["latin", "removed"],
+)
+async def test_a_file_that_the_editor_leaves_in_no_state_to_be_read_changes_nothing(tmp_path, does, why):
+    editor = tmp_path / "editor.sh"
+    editor.write_text(f'#!/bin/sh\n{does} "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    call = RequestedCall(index=0, tool="mail.send", arguments={"to": "x"}, safety="write_safe", undoable=False)
+
+    async def arguments(*_):
+        return {"to": "x"}
+
+    with pytest.raises(DecisionRefused, match=f"{why}; save it as UTF-8; nothing was changed"):
+        await edits_of(Terminal(), SimpleNamespace(arguments=arguments), "r1", [call], str(editor))

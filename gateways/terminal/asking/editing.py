@@ -212,6 +212,11 @@ async def _in_editor(
             raise DecisionRefused(f"EDITOR: {editor!r} cannot be started: {type(error).__name__}") from None
         if await process.wait() != 0:
             raise DecisionRefused("the editor failed; nothing was changed")
-        found = arguments_in_yaml(file.read_text(encoding="utf-8"))
+        try:
+            saved = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else type(error).__name__
+            raise DecisionRefused(f"the file cannot be read: {why}; save it as UTF-8; nothing was changed") from None
+        found = arguments_in_yaml(saved)
     made = calls_in(found, calls) if alone is None else {alone.index: found}
     return {index: json.dumps(value) for index, value in made.items()}
