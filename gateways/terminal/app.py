@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -46,6 +47,11 @@ def _add(app: App, commands: Mapping[str, tuple[str, str]], named: Sequence[str]
 
 def main() -> NoReturn:
     """Run one command and exit: 0 completed, 1 failed, 2 wrong usage, 3 and more for other ends of a run."""
+    for stream in (sys.stdout, sys.stderr):
+        # Models and people write any character; the code of one that the locale lacks is written in its place.
+        with contextlib.suppress(OSError, ValueError):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     _forget_typed()
     for stream in (sys.stdout, sys.stderr):

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from gateways.terminal.app import run
-from tests.cli.commands import bare, forked
+from tests.cli.commands import bare, command, forked
 from tests.requirements import promise
 
 NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
@@ -57,6 +57,17 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
     assert (code, out, len(err.splitlines())) == (2, "", 1), err
     assert err.startswith("backstay: ")
     assert [word for word in named if word not in err] == []
+
+
+@promise("clients:other-locales")
+async def test_what_a_locale_cannot_show_is_written_as_its_code(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "worker.log").write_text("└─ caf\u00e9 漢\n", encoding="utf-8")
+    where = bare(BACKSTAY_HOME=str(tmp_path), PYTHONIOENCODING="ascii")
+
+    done = await command("logs", "--raw", environment=where, folder=tmp_path)
+
+    assert (done.code, done.out, done.err) == (0, "\\u2514\\u2500 caf\\xe9 \\u6f22\n", "")
 
 
 @promise("clients:temporal")
