@@ -39,6 +39,15 @@ Output = Annotated[
 OutputFile = Annotated[Path | None, Parameter(help="Write the result to this file instead of stdout.")]
 
 
+def _require_some(_type: Any, limit: Any) -> None:
+    if limit < 1:
+        raise SettingsInvalid("--limit: must be 1 or more")
+
+
+Limit = Annotated[int, Parameter(validator=_require_some)]
+"""How much a list has at most."""
+
+
 def duration(text: str, flag: str) -> float:
     """Return the seconds of a duration such as 30d, 12h or 90m that a flag holds; raises SettingsInvalid."""
     from backstay.policies.rule import parse_duration

@@ -16,7 +16,7 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
-from gateways.terminal.flags import Output
+from gateways.terminal.flags import Limit, Output
 from gateways.terminal.session import looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
 
@@ -27,7 +27,7 @@ _LOOKED_AT = 100
 """How many open and how many closed runs are looked at, so that the newest are found."""
 
 
-async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output: Output = "text") -> None:
+async def list_runs(*, state: str = "", words: str = "", limit: Limit = 20, output: Output = "text") -> None:
     """List the newest runs, from Temporal or, when it cannot be reached, from the store.
 
     Parameters

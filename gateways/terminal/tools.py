@@ -14,7 +14,7 @@ from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.tools.tool import Safety
-from gateways.terminal.flags import Output, User
+from gateways.terminal.flags import Limit, Output, User
 from gateways.terminal.session import account_name, open_store, require_store, silence_logs
 from gateways.terminal.terminal import Terminal
 
@@ -52,7 +52,7 @@ async def search(
     query: str,
     *,
     detail_level: Literal["summary", "full"] = "summary",
-    limit: int = 10,
+    limit: Limit = 10,
     user: User = "singleton",
     output: Output = "text",
 ) -> None:

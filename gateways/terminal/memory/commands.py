@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from backstay.errors import RunNotFound, SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import one_line
-from gateways.terminal.flags import By, Output
+from gateways.terminal.flags import By, Limit, Output
 from gateways.terminal.memory.reading import Whose, found_item, lines_of, owner_named
 from gateways.terminal.session import account_name, open_store, require_store
 from gateways.terminal.store import is_confirmed
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from store.store import Store
 
 
-Limit = Annotated[int, Parameter(help="How many items at most.")]
+Most = Annotated[Limit, Parameter(help="How many items at most.")]
 Item = Annotated[int, Parameter(help="Number of the item, as `memory search` shows it.")]
 
 
-async def search(query: str, /, *, user: Whose = None, limit: Limit = 8, output: Output = "text") -> int:
+async def search(query: str, /, *, user: Whose = None, limit: Most = 8, output: Output = "text") -> int:
     """Search the memory that runs of a user have left: their tasks, calls, answers of tools, and results.
 
     Parameters
