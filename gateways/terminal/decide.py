@@ -161,7 +161,11 @@ async def reveal(
 ) -> None:
     """Show the secret behind a handle to a person who may see it, and record that they were shown it.
 
-    Parameters ---------- handle As it is in an answer of the run, with or without its brackets. proof
+    Parameters
+    ----------
+    handle
+        As it is in an answer of the run, with or without its brackets.
+    proof
         Who asks, signed elsewhere for `reveal`; made here when BACKSTAY_APPROVER_KEY is set.
     """
     settings, terminal = Settings.load(), Terminal()

@@ -3,12 +3,15 @@
 import asyncio
 import importlib
 import inspect
+import io
+import re
 import sys
 
 import pytest
 from cyclopts import App
+from rich.console import Console
 
-from gateways.terminal.app import TABLE
+from gateways.terminal.app import TABLE, build
 from store.opening import open_store
 from tests.cli.commands import bare, command, environment_of
 from tests.requirements import promise
@@ -42,6 +45,20 @@ def test_the_list_of_commands_says_what_a_command_says_of_itself(name):
     else:
         first, *_ = (inspect.getdoc(command) or "").split("\n\n")
         assert " ".join(first.split()) == about
+
+
+@promise("clients:help")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_says_what_each_of_its_arguments_is(name):
+    words, shown = name.split(), io.StringIO()
+
+    build(words).help_print(words, console=Console(file=shown, width=500))
+
+    rows = [line.strip("│ ") for line in shown.getvalue().splitlines() if line.startswith("│")]
+    named = [row for row in rows if row.removeprefix("*").strip().split(" ")[0].strip("-").isupper() or "--" in row]
+    alone = re.compile(r"\S+( \S+)*( {2,}\[(required|default|choices)[^]]*\])*")
+    assert [row for row in named if alone.fullmatch(row.removeprefix("*").strip())] == []
+    assert "----" not in shown.getvalue()
 
 
 @promise("clients:light-help")
