@@ -149,6 +149,8 @@ class _Call:
         given = piece.get("id")
         if given and self.id and given != self.id:
             return True
+        if given and given == self.id and self.is_blank:
+            return False
         given = function.get("arguments")
         begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")
         return begins and self._is_whole()
@@ -165,6 +167,13 @@ class _Call:
             and function.get("arguments") == whole
             and self._is_whole()
         )
+
+    @property
+    def is_blank(self) -> bool:
+        """Return whether all that has come is an empty object, which some send before the arguments."""
+        if self.whole is not None:
+            return self.whole in ({}, [])
+        return len(self.arguments) == 1 and self.arguments[0].strip() == "{}"
 
     def _is_whole(self) -> bool:
         if self.whole is not None:
@@ -185,10 +194,13 @@ class _Call:
         if isinstance(name, str) and name != self.name:
             # Some endpoints repeat the name with each piece.
             self.name += name
+        if arguments and self.is_blank:
+            self.whole, self.arguments = None, []
         if not isinstance(arguments, str):
             self.whole = self.whole if arguments is None else arguments
             return ""
-        self.arguments.append(arguments)
+        if arguments:
+            self.arguments.append(arguments)
         return arguments
 
     def wire(self) -> dict[str, Any]:
@@ -340,7 +352,7 @@ class StreamedAnswer:
             self._calls.append(call)
         arguments = call.add(piece)
         self._count(len(arguments) + 100)
-        if call.name == FINISH:
+        if call.name == FINISH and not call.is_blank:
             summary = self._summaries.setdefault(id(call), _Summary())
             self._tell(FINISH, summary.add(arguments))
 

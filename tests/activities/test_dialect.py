@@ -329,6 +329,19 @@ STREAMS = {
 }
 
 
+OPENED = {
+    # envoyproxy/ai-gateway#1465, openai/openai-agents-js#712, unslothai/unsloth#10275
+    "an object": [piece({}, "a", index=0, id="x"), piece('{"n"', index=0), piece(":1}", index=0)],
+    "a text": [piece("{}", "a", index=0, id="x"), piece('{"n"', index=0), piece(":1}", index=0)],
+    "the name each time": [
+        piece("{}", "a", index=0, id="x"),
+        *[piece(each, "a", index=0, id="x") for each in ('{"n"', ":1}")],
+    ],
+    "objects": [piece({}, "a", index=0, id="x"), piece({"n": 1}, "a", index=0, id="x")],
+    "no number": [piece("", "a", id="x"), piece(" {} ", id="x"), piece('{"n":1}', id="x")],
+}
+
+
 async def streamed(*deltas, end="tool_calls", tail=""):
     choices = [*({"index": 0, "delta": delta} for delta in deltas), {"index": 0, "delta": {}, "finish_reason": end}]
     body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
@@ -350,6 +363,18 @@ async def test_streamed_calls_that_share_a_number_or_have_none_stay_apart():
         read = [json.loads(each) if isinstance(each, str) else each for each in given]
         assert read == [{"n": 1}, {"n": 2}], name
         assert {call["function"]["name"] for call in completion.message["tool_calls"]} == {"a"}, name
+
+
+@promise("models:opened-empty")
+async def test_a_streamed_call_that_opens_with_empty_arguments_is_made_once_with_those_that_follow():
+    for name, pieces in OPENED.items():
+        (call,) = (await streamed(*({"tool_calls": [each]} for each in pieces))).message["tool_calls"]
+        arguments = call["function"]["arguments"]
+        assert (json.loads(arguments) if isinstance(arguments, str) else arguments) == {"n": 1}, name
+    # Without ids, a call that needs no arguments and another one.
+    two = [piece("{}", "a", index=0), piece('{"n":1}', "a", index=0)]
+    made = (await streamed(*({"tool_calls": [each]} for each in two))).message["tool_calls"]
+    assert [call["function"]["arguments"] for call in made] == ["{}", '{"n":1}']
 
 
 @promise("models:error-with-200")
