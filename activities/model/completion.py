@@ -14,6 +14,7 @@ import httpx2
 
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
 from activities.media.parts import MediaParts
+from activities.model.faults import AnswerBroken, AnswerRefused, fault_in, status_in
 from activities.model.message import MessageExtras, in_one_form
 from activities.model.refusals import (
     Cause,
@@ -24,7 +25,7 @@ from activities.model.refusals import (
     tells_of_loading,
     wait_in,
 )
-from activities.model.streaming import CALLED, STREAMED, AnswerBroken, Say, read_answer, read_whole
+from activities.model.streaming import CALLED, STREAMED, Say, read_answer, read_whole
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
@@ -40,15 +41,6 @@ _LONGEST_COUNT = 20
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 STREAM_HEADERS = {**HEADERS, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}
 """The last of them tells the SDK to leave the body to us."""
-
-
-class AnswerRefused(Exception):
-    """An answer that calls itself a success tells of an error and holds nothing else."""
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        """Keep what it says."""
-        super().__init__("the answer tells of an error")
-        self.data = data
 
 
 class RequestRefused(ModelRefused):
@@ -86,7 +78,7 @@ Read = Callable[[httpx2.Response, Say | None], Awaitable[Completion]]
 async def read_chat(response: httpx2.Response, say: Say | None) -> Completion:
     """Read an answer of Chat Completions."""
     data = await (read_whole(response.content) if say is None else read_answer(response.aiter_bytes(), say))
-    if (fault := _fault_in(data)) is not None:
+    if (fault := fault_in(data)) is not None:
         raise AnswerRefused(fault)
     return _parsed(data)
 
@@ -192,7 +184,7 @@ async def complete(
             headers = response.headers
             return await request.read(response, say)
     except AnswerRefused as error:
-        fault = refusal_of(_status_in(error.data), error.data, redactor)
+        fault = refusal_of(status_in(error.data), error.data, redactor)
         raise _by_cause(fault, _wait(fault.text, headers), listed=listed, host=client.base_url.host) from error
     except AnswerBroken as error:
         refusal = refusal_of(200, error.data, redactor)
@@ -272,37 +264,6 @@ def _body_of(error: "openai.APIStatusError") -> Any:
     except (ValueError, RecursionError):
         text = error.response.text
         return "" if text.lstrip()[:1] == "<" else text
-
-
-def _fault_in(data: Any) -> dict[str, Any] | None:
-    """Return the error that is in place of a completion in an answer that calls itself a success.
-
-    Raises AnswerBroken where it is beside words, which are not a whole answer then.
-    """
-    if isinstance(data, list) and data and isinstance(data[0], dict) and "error" in data[0]:
-        data = data[0]
-    if not isinstance(data, dict):
-        return None
-    if choices := data.get("choices"):
-        first = _dict(choices[0]) if isinstance(choices, list) else {}
-        if broken := next((holder for holder in (data, first) if holder.get("error")), None):
-            raise AnswerBroken(broken)
-        return None
-    refusal = refusal_of(_status_in(data), data)
-    tells = data.get("error") or data.get("object") == "error" or data.get("base_resp") or data.get("success") is False
-    return data if refusal.text and (tells or "choices" not in data) else None
-
-
-def _status_in(data: dict[str, Any]) -> int:
-    """Return the status that an error names itself; a gateway passes on what it was told."""
-    error = data.get("error")
-    for holder in (error if isinstance(error, dict) else {}, data):
-        for name in ("code", "status", "status_code"):
-            value = holder.get(name)
-            number = int(value) if isinstance(value, int | str) and str(value).isdigit() else 0
-            if 400 <= number < 600:
-                return number
-    return 200
 
 
 def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool, host: str) -> ModelUnavailable | ModelRefused:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
+from activities.model.faults import AnswerBroken, fault_in, has_error, tells_of_error
 from activities.model.functions import FINISH
 from activities.model.message import beside, grown, text_of
 from backstay.errors import BackstayError, ModelUnavailable
@@ -34,15 +35,6 @@ _LETTERS = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89aAbB])[0-9a-fA-F]{
 _TEXTS = ("content", "refusal")
 EVERY_S = 0.15
 """How often words are passed on: often enough to be read along, and few enough writes."""
-
-
-class AnswerBroken(Exception):
-    """An endpoint tells of an error amid its answer; `data` is what it says."""
-
-    def __init__(self, data: Any) -> None:
-        """Keep what it says."""
-        super().__init__("the answer was broken off")
-        self.data = data
 
 
 async def read_whole(body: bytes) -> Any:
@@ -80,7 +72,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
         if not isinstance(chunk, dict):
             # Some send a null to keep the connection open.
             continue
-        if answer.is_empty and _tells_of_error(chunk):
+        if answer.is_empty and tells_of_error(chunk):
             return chunk
         answer.add(chunk)
     return answer.completion()
@@ -92,10 +84,6 @@ def _json(raw: bytes) -> Any:
         return json.loads(raw)
     except UnicodeDecodeError:
         return json.loads(raw.decode("utf-8", "replace"))
-
-
-def _tells_of_error(chunk: Any) -> bool:
-    return not chunk.get("choices") and (chunk.get("error") is not None or chunk.get("object") == "error")
 
 
 async def lines_of(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -249,6 +237,9 @@ class StreamedAnswer:
         self._usage: Any = None
         self._counts_all = False
         """Whether the usage was told when the answer was over, so that it is of the whole."""
+        self._fault: dict[str, Any] | None = None
+        """What an endpoint says in place of words, where it does not call it an error."""
+        self._is_answered = False
         self._size = 0
         self._said = ""
         self.is_empty = True
@@ -257,8 +248,13 @@ class StreamedAnswer:
     def add(self, chunk: Any) -> None:
         """Take one chunk; raises AnswerBroken when it tells of an error."""
         self.is_empty = False
-        if chunk.get("error") is not None or _tells_of_error(chunk):
+        if has_error(chunk) or tells_of_error(chunk):
             raise AnswerBroken(chunk)
+        # Some tell of progress in such words, too: it is an error where nothing follows.
+        if chunk.get("choices"):
+            self._fault, self._is_answered = None, True
+        else:
+            self._fault = self._fault or fault_in(chunk)
         usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
         before = self._size
         for choice in chunk.get("choices") or ():
@@ -267,7 +263,7 @@ class StreamedAnswer:
             if choice.get("index"):
                 self._aside(choice.get("delta") or {})
                 continue
-            if choice.get("error") is not None:
+            if has_error(choice):
                 raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
             # Kimi says there what it used.
@@ -319,9 +315,17 @@ class StreamedAnswer:
             self._call({"index": 0, "function": legacy})
 
     def completion(self) -> dict[str, Any]:
-        """Return the whole; raises ModelUnavailable when it broke off, and ValueError when there was nothing."""
+        """Return the whole, or the error in its place.
+
+        Raises ModelUnavailable when it broke off, AnswerBroken when an error did that, and ValueError when there was
+        nothing.
+        """
         if self.is_empty:
             raise ValueError("no chunk")
+        if self._fault is not None and self._finish_reason is None:
+            if self._is_answered or self._usage:
+                raise AnswerBroken(self._fault)
+            return self._fault
         if not self.done and self._finish_reason is None:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
         if not self._calls and self._finish_reason in CALLED:

@@ -19,7 +19,7 @@ from activities.model.schemas import simple
 from activities.model.shaping import shaped
 from activities.model.streaming import STREAMED
 from backstay.digests.broken_up import break_up
-from backstay.errors import ModelUnavailable
+from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.task.context import SENT, weight
 from backstay.testing import Reply, ScriptedModel
@@ -392,6 +392,29 @@ async def test_an_error_in_a_stream_is_told_in_its_own_words_and_is_charged_as_i
         with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
             await streamed(tail=body)
         assert caught.value.facts["unbilled"] is False
+
+
+@promise("models:error-in-stream")
+async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none():
+    words = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': 'half'}}]})}\n\n"
+    end = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {}, 'finish_reason': 'stop'}]})}\n\n"
+    for form, kind in (
+        ({"detail": "context length exceeded"}, ModelRefused),
+        ({"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, ModelRefused),
+        ({"type": "error", "message": "it is overloaded"}, ModelUnavailable),
+        ({"success": False, "errors": [{"message": "it is overloaded"}]}, ModelUnavailable),
+    ):
+        first, said = f"data: {json.dumps(form)}\n\n", "context length|insufficient balance|is overloaded"
+        with pytest.raises(kind, match=said) as caught:
+            await streamed(tail=first)
+        assert caught.value.facts["unbilled"] is (kind is ModelRefused)
+        with pytest.raises(ModelUnavailable, match=said) as caught:
+            await streamed(tail=words + first)
+        assert caught.value.facts["unbilled"] is False
+    for other in ({"message": "Searching."}, {"choices": [], "base_resp": {"status_code": 0, "status_msg": "success"}}):
+        told = f"data: {json.dumps(other)}\n\n"
+        completion = await streamed(tail=told + words + told + end + told)
+        assert (completion.message["content"], completion.finish_reason) == ("half", "stop")
 
 
 @promise("models:opaque")

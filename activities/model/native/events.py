@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from activities.model.completion import AnswerRefused, usage_in
-from activities.model.streaming import AnswerBroken, lines_of
+from activities.model.completion import usage_in
+from activities.model.faults import AnswerBroken, AnswerRefused
+from activities.model.streaming import lines_of
 from backstay.budgets.usage import ModelUsage
 from backstay.data_files import data_beside
 from backstay.errors import ModelUnavailable
