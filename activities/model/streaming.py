@@ -27,7 +27,9 @@ Say = Callable[[str], None]
 MOST_LINES = 1_000_000
 _DONE = b"[DONE]"
 _BEGINNING = 1000
-_OF_STREAMS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_OF_STREAMS = (b"data:", b"event:", b"id:", b"retry:", b"error:", b":")
+_HOLD = frozenset({b"data", b"error"})
+"""The names of lines that hold something; llama.cpp calls its errors so."""
 CALLED = frozenset({"tool_calls", "function_call", "tool_use"})
 """The reasons that end an answer that ends with calls."""
 _SUMMARY = re.compile(r'\s*\{\s*"summary"\s*:\s*"')
@@ -56,19 +58,20 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
     Raises ModelUnavailable for a stream that breaks off, AnswerBroken for one that tells of an error, BodyRefused for
     one that is too long, and ValueError or another error of a reader for what is not a completion.
     """
-    answer = StreamedAnswer(say)
+    answer, is_error = StreamedAnswer(say), False
     async for line in lines_of(parts):
-        if not line.startswith(b"data:"):
+        name, data = _field_in(line)
+        if name not in _HOLD:
             if answer.is_empty and line.lstrip()[:1] in {b"{", b"["}:
                 return _json(line)
+            is_error = name == b"event" and data == b"error"
             continue
-        data = line.removeprefix(b"data:").strip()
         if data == _DONE:
             answer.done = True
             break
         if not data:
             continue
-        chunk = _json(data)
+        chunk = _as_error(data) if is_error or name == b"error" else _json(data)
         if not isinstance(chunk, dict):
             # Some send a null to keep the connection open.
             continue
@@ -76,6 +79,20 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
             return chunk
         answer.add(chunk)
     return answer.completion()
+
+
+def _field_in(line: bytes) -> tuple[bytes, bytes]:
+    name, _, data = line.partition(b":")
+    return name, data.strip()
+
+
+def _as_error(data: bytes) -> dict[str, Any]:
+    """Return what an endpoint says under the name of an error in the form in which most tell of one."""
+    try:
+        said = _json(data)
+    except (ValueError, RecursionError):
+        said = data.decode("utf-8", "replace")
+    return said if isinstance(said, dict) and has_error(said) else {"error": said or {}}
 
 
 def _json(raw: bytes) -> Any:

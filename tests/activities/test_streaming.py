@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, STREAM_BYTES, open_http
-from activities.model.completion import HttpPost, complete, written
+from activities.model.completion import ContextTooLong, HttpPost, complete, written
 from activities.model.streaming import MOST_LINES, STREAMED
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
@@ -356,6 +356,25 @@ async def test_the_endpoint_is_told_that_a_stream_is_accepted():
     head = requests[0].decode().lower()
     assert "accept: text/event-stream" in head
     assert "accept-encoding: identity" in head
+
+
+@promise("models:error-lines")
+@pytest.mark.parametrize("streamed_too", [True, False])
+@pytest.mark.parametrize("form", ["error: {}\n\n", "event: error\ndata: {}\n\n"])
+async def test_an_error_under_a_name_of_its_own_in_a_stream_is_an_error(form, streamed_too):
+    # ggml-org/llama.cpp#16109, #16486
+    said = {"code": 400, "message": "the request exceeds the available context size", "n_ctx": 8192}
+    line = form.replace("{}", json.dumps(said)) + "data: [DONE]\n\n"
+    reply, half = (Reply(body=(body + line).encode()) for body in ("", chunk({"content": "half"})))
+    with pytest.raises(ContextTooLong) as caught:
+        await asked(reply, streamed=streamed_too)
+    assert (caught.value.facts["unbilled"], caught.value.refusal.lesson["context_tokens"]) == (True, 8192)
+    with pytest.raises(ModelUnavailable, match=r"with an error.*context size") as broken:
+        await asked(half, streamed=streamed_too)
+    assert broken.value.facts["unbilled"] is False
+    words = Reply(body=form.replace("{}", "it is gone").encode())
+    with pytest.raises(ModelUnavailable, match="it is gone"):
+        await asked(words, streamed=streamed_too)
 
 
 @promise("models:streamed-done")
