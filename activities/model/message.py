@@ -81,7 +81,7 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):
         # How functions were called before several could be.
         return [{"type": "function", "function": legacy}]
-    return [apart for call in _once(calls) for apart in _apart(_as_function(call))]
+    return [apart for call in _once(map(_as_function, calls)) for apart in _apart(call)]
 
 
 def _apart(call: dict[str, Any]) -> list[dict[str, Any]]:
@@ -101,14 +101,22 @@ def _apart(call: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _once(calls: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _once(calls: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     """Yield calls without those that their endpoint repeats whole, under the same id."""
     known: dict[str, dict[str, Any]] = {}
     for call in calls:
         given = call.get("id")
-        if isinstance(given, str) and given and known.setdefault(given, call) is not call and known[given] == call:
-            continue
-        yield call
+        first = known.setdefault(given, call) if isinstance(given, str) and given else call
+        if first is call or not _is_same(first, call):
+            yield call
+
+
+def _is_same(call: dict[str, Any], other: dict[str, Any]) -> bool:
+    function, again = call.get("function"), other.get("function")
+    if not isinstance(function, dict) or not isinstance(again, dict) or function.get("name") != again.get("name"):
+        return call == other
+    given, held = again.get("arguments"), function.get("arguments")
+    return given == held or whole_arguments(given) == whole_arguments(held) is not None
 
 
 def _as_function(call: dict[str, Any]) -> dict[str, Any]:
@@ -238,6 +246,14 @@ def arguments_in(raw: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise NoObject("the arguments are not an object")
     return value
+
+
+def whole_arguments(raw: Any) -> str | None:
+    """Return the arguments of a call in one form, however they are written; None where they are not whole."""
+    try:
+        return canonical(arguments_in(raw))
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _value_of(text: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
 from activities.model.faults import AnswerBroken, fault_in, has_error, tells_of_error
 from activities.model.functions import FINISH
-from activities.model.message import beside, grown, text_of
+from activities.model.message import beside, grown, text_of, whole_arguments
 from backstay.errors import BackstayError, ModelUnavailable
 from backstay.redaction.arriving import ArrivingText
 from backstay.redaction.redactor import Redactor
@@ -160,18 +160,19 @@ class _Call:
         begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")
         return begins and self._is_whole()
 
-    def is_repeated(self, piece: dict[str, Any]) -> bool:
-        """Return whether a piece is this call once more, as some send it behind its pieces."""
+    def is_repeated(self, piece: dict[str, Any], *, here: bool) -> bool:
+        """Return whether a piece is this call once more, as some send it behind its pieces; `here`: it continues it."""
         function = piece.get("function")
-        if not self.id or piece.get("id") != self.id or not isinstance(function, dict):
+        if not isinstance(function, dict):
             return False
-        whole = "".join(self.arguments) if self.whole is None else self.whole
-        return (
-            bool(whole)
-            and function.get("name") == self.name
-            and function.get("arguments") == whole
-            and self._is_whole()
-        )
+        name, given = function.get("name"), function.get("arguments")
+        is_meant = (name == self.name and self.id and piece.get("id") == self.id) if name else here
+        begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] in {"{", '"'})
+        again = whole_arguments(given) if is_meant and begins else None
+        if again is None:
+            return False
+        held = "".join(self.arguments) if self.whole is None else self.whole
+        return bool(held) and whole_arguments(held) == again
 
     @property
     def is_blank(self) -> bool:
@@ -366,7 +367,7 @@ class StreamedAnswer:
             begins = not self._calls or (piece.get("id") or self._numbered[last].id) != self._numbered[last].id
             index = last + 1 if begins or self._numbered[last].is_over(piece) else last
         call = self._numbered.get(index)
-        if any(known.is_repeated(piece) for known in self._calls):
+        if any(known.is_repeated(piece, here=known is call) for known in self._calls):
             return
         if call is None or call.is_over(piece):
             call = self._numbered[index] = _Call(number=index)

@@ -450,6 +450,44 @@ async def test_a_call_that_is_repeated_behind_its_pieces_is_one_call(last):
         assert [made["function"]["arguments"] for made in completion.message["tool_calls"]] == ['{"x": 1}']
 
 
+NESTED = json.dumps('{"x": 1}')
+
+
+@promise("models:repeated-calls")
+@pytest.mark.parametrize(
+    "again",
+    [
+        # BerriAI/litellm#20480: in a string of JSON; lidge-jun/opencodex#361: without a name
+        {"index": 0, "id": "a", "function": {"arguments": NESTED}},
+        {"index": 0, "id": "a", "function": {"name": "one", "arguments": NESTED}},
+        {"index": 0, "function": {"arguments": '{"x": 1}'}},
+        {"index": 0, "function": {"arguments": {"x": 1}}},
+        {"index": 0, "id": "a", "function": {"name": "one", "arguments": '{"x":1}'}},
+        {"index": 1, "id": "a", "function": {"name": "one", "arguments": '{ "x": 1 }'}},
+    ],
+)
+async def test_a_call_whose_arguments_come_again_written_in_another_way_is_made_once(again):
+    pieces = [{**CALL, "function": {"name": "one", "arguments": '{"x":'}}, fragment(" 1}", index=0)["tool_calls"][0]]
+    body = "".join(chunk({"tool_calls": [each]}) for each in (*pieces, again))
+    told = await streamed(body + chunk({}, finish_reason="tool_calls"))
+    repeated = {**again, "id": "a", "function": {"name": "one", **again["function"]}}
+    body = {"choices": [{"message": {"role": "assistant", "tool_calls": [CALL, repeated]}}]}
+    whole = await asked(Reply(body=json.dumps(body).encode()), streamed=False)
+    for completion in (told, whole):
+        assert [made["function"]["arguments"] for made in completion.message["tool_calls"]] == ['{"x": 1}']
+
+
+@promise("models:repeated-calls")
+async def test_calls_that_are_alike_but_not_the_same_are_all_made():
+    # One number each and no ids, and values that some take for equal.
+    first, second = fragment('{"x": 1}', index=0, name="one"), fragment("", index=1, name="one")
+    body = "".join(map(chunk, (first, second, fragment('{"x": 1}', index=1))))
+    other = fragment('{"x": true}', index=2, id="a", name="one"), fragment('{"x": 1}', index=3, id="a", name="one")
+    told = await streamed(body + "".join(map(chunk, other)) + chunk({}, finish_reason="tool_calls"))
+    given = [made["function"]["arguments"] for made in told.message["tool_calls"]]
+    assert given == ['{"x": 1}', '{"x": 1}', '{"x": true}', '{"x": 1}']
+
+
 @promise("models:calls-as-meant")
 async def test_a_call_of_several_functions_at_once_is_a_call_of_each():
     # vercel/ai#2786
