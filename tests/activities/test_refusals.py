@@ -57,6 +57,18 @@ TOO_LONG = [
     (400, gemini("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), 1048576),
     # jin-bo/agentao#88
     (413, openai("Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 8123", None), 6000),
+    # Aider-AI/aider#1880, continuedev/continue#10602
+    (
+        429,
+        openai(
+            "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 36278."
+            " The input or output tokens must be reduced in order to run successfully."
+            " Visit https://platform.openai.com/account/rate-limits to learn more.",
+            "rate_limit_exceeded",
+            kind="tokens",
+        ),
+        30000,
+    ),
     (400, openai("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]"), 129024),
     (500, {"error": "Trying to keep the first 9000 tokens when context the overflows"}, None),
     (413, "", None),
@@ -200,6 +212,18 @@ CAUSES = [
     ),
     # A rate is no length, and no empty purse: jin-bo/agentao#88
     (429, {"message": "ThrottlingException: Too many tokens, please wait before trying again."}, ""),
+    # FoundationAgents/OpenManus#746
+    (
+        429,
+        openai(
+            "This request would exceed the rate limit for your organization of 20,000 input tokens per minute. For"
+            " details, refer to: https://docs.anthropic.com/en/api/rate-limits. Please reduce the prompt length or the"
+            " maximum tokens requested, or try again later.",
+            "rate_limit_error",
+        ),
+        "",
+    ),
+    (429, openai("Rate limit reached for x. Visit https://platform.openai.com/account/rate-limits to learn more."), ""),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
     # a gateway that was sent a page of HTML: no model wrote that
