@@ -70,6 +70,13 @@ TOO_LONG = [
         30000,
     ),
     (400, openai("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]"), 129024),
+    # anomalyco/opencode#27519, leookun/cursor-byok#129
+    (400, openai("tokens in request more than max tokens allowed"), None),
+    (
+        400,
+        {"code": 20015, "message": "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit."},
+        202752,
+    ),
     (500, {"error": "Trying to keep the first 9000 tokens when context the overflows"}, None),
     (413, "", None),
 ]
@@ -80,6 +87,31 @@ TOO_LONG = [
 def test_a_request_that_is_too_long_is_known_by_each_vendors_words(status, body, window):
     refusal = refusal_of(status, body)
     assert (refusal.cause, refusal.lesson.get("context_tokens")) == ("too_long", window)
+
+
+ANSWER_LIMITS = [
+    # NousResearch/hermes-agent#51787, yiliqi78/TOKENICODE#3
+    (
+        openai(
+            "The parameter `max_tokens` specified in the request are not valid: integer above maximum value, expected a"
+            " value <= 32768, but got 65536 instead.",
+            "InvalidParameter",
+        ),
+        32768,
+    ),
+    (openai("Invalid 'max_tokens': integer above maximum value. Expected a value <= 16384, but got 65536."), 16384),
+    # charmbracelet/crush#946
+    ({"message": "The maximum tokens you requested exceeds the model limit of 8192. Try again."}, 8192),
+    # MetaGLM/glm-cookbook#24, lobehub/lobehub#1398
+    ({"error": {"code": "1214", "message": "max_tokens参数非法。请检查文档。"}}, None),
+]
+
+
+@promise("models:causes")
+@pytest.mark.parametrize(("body", "most"), ANSWER_LIMITS)
+def test_a_limit_of_an_answer_above_what_the_model_writes_is_known_by_each_vendors_words(body, most):
+    refusal = refusal_of(400, body)
+    assert (refusal.cause, refusal.lesson.get("answer_tokens")) == ("answer_limit", most)
 
 
 CAUSES = [
