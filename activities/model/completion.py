@@ -184,12 +184,11 @@ async def complete(
             headers = response.headers
             return await request.read(response, say)
     except AnswerRefused as error:
-        fault = refusal_of(status_in(error.data), error.data, redactor)
-        raise _by_cause(fault, _wait(fault.text, headers), listed=listed, host=client.base_url.host) from error
+        refusal = refusal_of(status_in(error.data), error.data, redactor)
+        return _cut_off(refusal, _by_cause(refusal, headers, listed=listed, host=client.base_url.host))
     except AnswerBroken as error:
         refusal = refusal_of(200, error.data, redactor)
-        text = f"the model endpoint broke off its answer with an error{refusal.told}"
-        raise ModelUnavailable(text, unbilled=False, retry_after=wait_in(refusal.text)) from error
+        return _cut_off(refusal, _broken(refusal))
     except TimeoutError as error:
         raise ModelUnavailable(f"the model endpoint has not answered within {within_s:g} s", unbilled=False) from error
     except openai.APIConnectionError as error:
@@ -198,7 +197,8 @@ async def complete(
         # The body of a stream is read here, and not by the SDK.
         raise _unreached(error, client, listed=listed) from error
     except openai.APIStatusError as error:
-        raise _refusal(error, redactor, listed=listed) from error
+        refusal = refusal_of(error.status_code, _body_of(error), redactor)
+        return _cut_off(refusal, _by_cause(refusal, error.response.headers, listed=listed, host=client.base_url.host))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise _unread(kind, request.form, listed=listed) from error
 
@@ -250,11 +250,17 @@ _CAUSES = {
 _OF_THE_KEY = frozenset({401, 402, 403})
 
 
-def _refusal(error: "openai.APIStatusError", redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
-    """Return the error for a status that is not a success, by its cause."""
-    refusal = refusal_of(error.status_code, _body_of(error), redactor)
-    wait = _wait(refusal.text, error.response.headers)
-    return _by_cause(refusal, wait, listed=listed, host=error.request.url.host)
+def _cut_off(refusal: Refusal, error: ModelUnavailable | ModelRefused) -> Completion:
+    """Return the answer of which a refusal says that it was cut off; raises the error for every other refusal."""
+    if refusal.cause != "cut":
+        raise error
+    usage, reported = usage_in(refusal.data)
+    return Completion({"role": "assistant", "content": None}, "length", usage, reported=reported)
+
+
+def _broken(refusal: Refusal) -> ModelUnavailable:
+    text = f"the model endpoint broke off its answer with an error{refusal.told}"
+    return ModelUnavailable(text, unbilled=False, retry_after=wait_in(refusal.text))
 
 
 def _body_of(error: "openai.APIStatusError") -> Any:
@@ -266,7 +272,9 @@ def _body_of(error: "openai.APIStatusError") -> Any:
         return "" if text.lstrip()[:1] == "<" else text
 
 
-def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool, host: str) -> ModelUnavailable | ModelRefused:
+def _by_cause(refusal: Refusal, headers: httpx2.Headers, *, listed: bool, host: str) -> ModelUnavailable | ModelRefused:
+    """Return the error for a refusal, by its cause."""
+    wait = _wait(refusal.text, headers)
     status, cause, code = refusal.status, _cause_at_status(refusal), refusal.code
     said = f"HTTP {status}{f' {code}' if code and code != str(status) else ''}"
     unbilled = _is_unbilled(refusal, host)

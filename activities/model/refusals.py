@@ -16,6 +16,7 @@ from backstay.shown import one_line
 
 Cause = Literal[
     "",
+    "cut",
     "quota",
     "filtered",
     "bad_generation",

@@ -12,6 +12,7 @@ import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, open_http
 from activities.model.completion import ContextTooLong, HttpPost, RequestRefused, complete, written
+from activities.model.ends import end_of
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 from tests.ports import own_port
@@ -305,6 +306,19 @@ async def test_a_request_that_is_too_long_costs_something_at_azure(host, unbille
         with pytest.raises(ContextTooLong) as caught:
             await complete(client, HttpPost(written(REQUEST)))
     assert caught.value.facts["unbilled"] is unbilled
+
+
+@promise("models:ends-refused")
+@pytest.mark.parametrize(("usage", "reported"), [(None, False), (USED, True)])
+@pytest.mark.parametrize("status", [200, 400, 500])
+async def test_an_answer_that_is_refused_because_it_was_cut_off_is_one_that_was_cut_off(status, usage, reported):
+    # openai/openai-python#2886, decolua/9router#972: a model that thinks up to the limit
+    said = "Could not finish the message because max_tokens or model output limit was reached. Please try again."
+    body = {"error": {"message": said, "type": "invalid_request_error"}} | ({} if usage is None else {"usage": usage})
+    completion = await asked(Reply(status=status, body=json.dumps(body).encode()))
+    assert end_of(completion.finish_reason, completion.message) == "cut"
+    # One that does not say what it used is charged the most that it can cost.
+    assert completion.reported is reported
 
 
 @promise("models:ends")
