@@ -411,15 +411,15 @@ def counts_words(usage: ModelUsage, message: Mapping[str, Any]) -> bool:
 def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     """Return what an answer used, and whether it says so."""
     usage = next(_usages(data), {})
-    details = _dict(usage.get("prompt_tokens_details"))
+    details, thought = (next(filter(None, map(_dict, map(usage.get, names))), {}) for names in _DETAILS)
     read, kept = _count(usage, "cache_read_input_tokens") or 0, _count(usage, "cache_creation_input_tokens") or 0
     prompt, said = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
     if prompt is not None and (usage.get("prompt_tokens") is None or read + kept > prompt):
         # Claude counts what is cached beside the rest of the prompt, and some gateways pass that on.
         prompt += read + kept
-    cached = min(prompt or 0, max(_count(details, "cached_tokens") or 0, read))
+    cached = min(prompt or 0, max(_count(details, *_CACHED) or _count(usage, *_CACHED) or 0, read))
     new = (prompt or 0) - cached
-    reasoning = _count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0
+    reasoning = _count(thought, "reasoning_tokens") or _count(usage, "reasoning_tokens") or 0
     output = _all_output(said or 0, reasoning, prompt or 0, _count(usage, *_TOTAL))
     used = ModelUsage(
         calls=1,
@@ -442,6 +442,12 @@ def _all_output(said: int, reasoning: int, prompt: int, total: int | None) -> in
 _PROMPT = ("prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
 _OUTPUT = ("completion_tokens", "output_tokens", "completionTokens", "outputTokens")
 _TOTAL = ("total_tokens", "totalTokens")
+_DETAILS = (
+    ("prompt_tokens_details", "prompt_token_details", "input_tokens_details"),
+    ("completion_tokens_details", "output_tokens_details"),
+)
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
+"""What is read from a cache; Kimi, DeepSeek and Mistral say it beside the prompt."""
 _WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
 
 

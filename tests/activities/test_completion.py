@@ -161,6 +161,8 @@ def thoughts(tokens):
         ({"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 81} | thoughts(60), 60),
         ({"input_tokens": 20, "output_tokens": 151, "total_tokens": 553}, 533),
         ({"prompt_tokens": 12, "completion_tokens": 2} | thoughts(317), 319),
+        ({"prompt_tokens": 12, "completion_tokens": 2, "reasoning_tokens": 317}, 319),
+        ({"input_tokens": 12, "output_tokens": 2, "output_tokens_details": {"reasoning_tokens": 317}}, 319),
         ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 3} | thoughts(317), 319),
         # Thoughts that are in the answer are counted once.
         ({"prompt_tokens": 12, "completion_tokens": 319, "total_tokens": 331} | thoughts(317), 319),
@@ -231,6 +233,32 @@ async def test_an_answer_with_words_or_calls_and_no_tokens_has_not_said_what_it_
             *(500, 10, 0),
         ),
         ({"prompt_tokens": 10, "completion_tokens": 30, "cache_creation_input_tokens": "x"}, 0, 10, 0),
+        # earendil-works/pi#8075: Kimi; BerriAI/litellm#5017: DeepSeek; vercel/ai#14382: Mistral
+        ({"prompt_tokens": 19, "completion_tokens": 13, "total_tokens": 32, "cached_tokens": 12}, 12, 7, 0),
+        (
+            {
+                "prompt_tokens": 19,
+                "completion_tokens": 13,
+                "prompt_cache_hit_tokens": 8,
+                "prompt_cache_miss_tokens": 11,
+            },
+            *(8, 11, 0),
+        ),
+        ({"prompt_tokens": 19, "completion_tokens": 13, "num_cached_tokens": 5}, 5, 14, 0),
+        ({"prompt_tokens": 19, "completion_tokens": 13, "prompt_token_details": {"cached_tokens": 4}}, 4, 15, 0),
+        # in the words of Responses
+        ({"input_tokens": 19, "output_tokens": 13, "input_tokens_details": {"cached_tokens": 3}}, 3, 16, 0),
+        # One place at a time, and never more than there is
+        (
+            {
+                "prompt_tokens": 19,
+                "completion_tokens": 1,
+                "prompt_tokens_details": {"cached_tokens": 7},
+                "cached_tokens": 9,
+            },
+            *(7, 12, 0),
+        ),
+        ({"prompt_tokens": 19, "completion_tokens": 13, "cached_tokens": 90}, 19, 0, 0),
     ],
 )
 async def test_what_is_written_to_a_cache_and_read_from_it_is_found_in_all_words(usage, cached, new, written_tokens):
