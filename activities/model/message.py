@@ -81,7 +81,7 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):
         # How functions were called before several could be.
         return [{"type": "function", "function": legacy}]
-    return [apart for call in _once(map(_as_function, calls)) for apart in _apart(call)]
+    return [apart for call in _once(map(as_function, calls)) for apart in _apart(call)]
 
 
 def _apart(call: dict[str, Any]) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def _is_same(call: dict[str, Any], other: dict[str, Any]) -> bool:
     return given == held or whole_arguments(given) == whole_arguments(held) is not None
 
 
-def _as_function(call: dict[str, Any]) -> dict[str, Any]:
+def as_function(call: dict[str, Any]) -> dict[str, Any]:
     """Return a call in the usual form, where its name is beside its arguments."""
     if "function" in call or not isinstance(call.get("name"), str):
         return call

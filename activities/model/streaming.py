@@ -131,6 +131,13 @@ def _begins_json(lines: list[bytes]) -> bool:
     return next((line.lstrip() for line in lines if line.strip()), b"").startswith(b"{")
 
 
+def _name_in(piece: dict[str, Any]) -> str:
+    """Return the name of the function in a piece of a call; empty where it has none."""
+    function = piece.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 @dataclass
 class _Call:
     """Hold a call of a function as far as it has arrived."""
@@ -148,8 +155,7 @@ class _Call:
     def is_over(self, piece: dict[str, Any]) -> bool:
         """Return whether a piece with the same number is another call: some endpoints give each the same."""
         function = piece.get("function")
-        name = function.get("name") if isinstance(function, dict) else None
-        if not isinstance(function, dict) or not isinstance(name, str) or not name or not self.name:
+        if not isinstance(function, dict) or not _name_in(piece) or not self.name:
             return False
         given = piece.get("id")
         if given and self.id and given != self.id:
@@ -158,7 +164,7 @@ class _Call:
             return False
         given = function.get("arguments")
         begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")
-        return begins and self._is_whole()
+        return begins and self.is_whole()
 
     def is_repeated(self, piece: dict[str, Any], *, here: bool) -> bool:
         """Return whether a piece is this call once more, as some send it behind its pieces; `here`: it continues it."""
@@ -181,7 +187,8 @@ class _Call:
             return self.whole in ({}, [])
         return len(self.arguments) == 1 and self.arguments[0].strip() == "{}"
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
+        """Return whether its arguments have come to their end."""
         if self.whole is not None:
             return True
         try:
@@ -247,6 +254,7 @@ class StreamedAnswer:
         self._calls: list[_Call] = []
         self._numbered: dict[int, _Call] = {}
         """The last call of each number."""
+        self._last: _Call | None = None
         self._elsewhere: list[dict[str, Any]] = []
         """Pieces of calls in other choices than the first."""
         self._summaries: dict[int, _Summary] = {}
@@ -367,16 +375,30 @@ class StreamedAnswer:
             begins = not self._calls or (piece.get("id") or self._numbered[last].id) != self._numbered[last].id
             index = last + 1 if begins or self._numbered[last].is_over(piece) else last
         call = self._numbered.get(index)
+        if call is None or piece.get("id") not in (None, "", call.id):
+            call = self._continued(piece) or call
         if any(known.is_repeated(piece, here=known is call) for known in self._calls):
             return
         if call is None or call.is_over(piece):
             call = self._numbered[index] = _Call(number=index)
             self._calls.append(call)
+        self._last = self._numbered[index] = call
         arguments = call.add(piece)
         self._count(len(arguments) + 100)
         if call.name == FINISH and not call.is_blank:
             summary = self._summaries.setdefault(id(call), _Summary())
             self._tell(FINISH, summary.add(arguments))
+
+    def _continued(self, piece: dict[str, Any]) -> _Call | None:
+        """Return the call that a piece continues under another number, as some count wrongly: it has that call's id.
+
+        Without an id it continues the last call, unless that is whole.
+        """
+        if _name_in(piece):
+            return None
+        if given := piece.get("id"):
+            return next((call for call in reversed(self._calls) if call.id == given), None)
+        return None if self._last is None or self._last.is_whole() else self._last
 
     def _keep(self, parts: list[str], text: str) -> None:
         self._count(len(text))

@@ -342,6 +342,35 @@ OPENED = {
 }
 
 
+MISNUMBERED = {
+    # pipecat-ai/pipecat#4688, dirac-run/dirac#215: Nebius, Cerebras
+    "the last piece": [
+        piece('{"n":1}', "a", index=0, id="x"),
+        piece('{"n"', "a", index=1, id="y"),
+        piece(":2}", index=2),
+    ],
+    # 6Kmfi6HP/opencode2api#17
+    "the arguments": [
+        piece('{"n":1}', "a", index=0, id="x"),
+        piece("", "a", index=1, id="y"),
+        {"index": 2, "id": None, "function": {"name": "", "arguments": '{"n"'}},
+        piece(":2}", index=2),
+    ],
+    # agno-agi/agno#8880: DeepSeek behind a gateway
+    "the beginning": [
+        piece('{"n":1}', "a", index=0, id="x"),
+        piece('{"n"', "a", index=0, id="y"),
+        piece(":2}", index=1),
+    ],
+    "known ids": [
+        piece('{"n"', "a", index=0, id="x"),
+        piece('{"n"', "a", index=1, id="y"),
+        piece(":1}", index=1, id="x"),
+        piece(":2}", index=7, id="y"),
+    ],
+}
+
+
 async def streamed(*deltas, end="tool_calls", tail=""):
     choices = [*({"index": 0, "delta": delta} for delta in deltas), {"index": 0, "delta": {}, "finish_reason": end}]
     body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
@@ -351,6 +380,14 @@ async def streamed(*deltas, end="tool_calls", tail=""):
         openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0) as client,
     ):
         return await complete(client, HttpPost(written({"model": "m", **STREAMED})), say=lambda _: None)
+
+
+@promise("models:wrong-numbers")
+async def test_a_piece_of_a_streamed_call_is_added_to_it_although_it_has_another_number():
+    for name, pieces in MISNUMBERED.items():
+        made = (await streamed(*({"tool_calls": [each]} for each in pieces))).message["tool_calls"]
+        given = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in made]
+        assert given == [("x", "a", '{"n":1}'), ("y", "a", '{"n":2}')], name
 
 
 @promise("models:parallel-streams")
