@@ -412,7 +412,7 @@ def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     """Return what an answer used, and whether it says so."""
     usage = next(_usages(data), {})
     details, thought = (next(filter(None, map(_dict, map(usage.get, names))), {}) for names in _DETAILS)
-    read, kept = _count(usage, "cache_read_input_tokens") or 0, _count(usage, "cache_creation_input_tokens") or 0
+    read, kept = _count(usage, *_READ) or 0, _count(usage, *_KEPT) or 0
     prompt, said = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
     if prompt is not None and (usage.get("prompt_tokens") is None or read + kept > prompt):
         # Claude counts what is cached beside the rest of the prompt, and some gateways pass that on.
@@ -448,6 +448,14 @@ _DETAILS = (
 )
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
 """What is read from a cache; Kimi, DeepSeek and Mistral say it beside the prompt."""
+_READ = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount")
+_KEPT = (
+    "cache_creation_input_tokens",
+    "cache_write_input_tokens",
+    "cacheWriteInputTokens",
+    "cacheWriteInputTokenCount",
+)
+"""What Claude and Bedrock count beside the prompt."""
 _WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
 
 

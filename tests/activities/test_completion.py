@@ -248,6 +248,17 @@ async def test_an_answer_with_words_or_calls_and_no_tokens_has_not_said_what_it_
         ({"prompt_tokens": 19, "completion_tokens": 13, "prompt_token_details": {"cached_tokens": 4}}, 4, 15, 0),
         # in the words of Responses
         ({"input_tokens": 19, "output_tokens": 13, "input_tokens_details": {"cached_tokens": 3}}, 3, 16, 0),
+        # BerriAI/litellm#9221, BerriAI/litellm#31693: Bedrock, which counts what is cached beside the rest, too
+        (
+            {"inputTokens": 2, "outputTokens": 9, "cacheReadInputTokens": 90, "cacheWriteInputTokens": 40},
+            *(90, 42, 40),
+        ),
+        (
+            {"inputTokens": 2, "outputTokens": 9, "cacheReadInputTokenCount": 90, "cacheWriteInputTokenCount": 40},
+            *(90, 42, 40),
+        ),
+        # ENTERPILOT/GoModel#726
+        ({"prompt_tokens": 50, "completion_tokens": 9, "cache_write_input_tokens": 40}, 0, 50, 40),
         # One place at a time, and never more than there is
         (
             {
