@@ -530,3 +530,10 @@ async def test_a_model_that_is_being_loaded_is_waited_for_and_costs_nothing(stat
     with pytest.raises(ModelUnavailable) as caught:
         await asked(Reply(status=status, body=body))
     assert (caught.value.facts.get("retry_after"), caught.value.facts["unbilled"]) == (waits, unbilled)
+
+
+@promise("models:ends-of-gemini")
+def test_an_end_that_names_the_filter_of_calls_is_a_call_that_could_not_be_read():
+    # coder/coder#28470
+    for said in ("function_call_filter: MALFORMED_FUNCTION_CALL", "function_call_filter: UNEXPECTED_TOOL_CALL"):
+        assert end_of(said, {"content": None}) == "malformed"
