@@ -77,6 +77,12 @@ TOO_LONG = [
         {"code": 20015, "message": "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit."},
         202752,
     ),
+    # openclaw/openclaw#3188
+    (400, openai("The conversation is over.", "context_overflow"), None),
+    # NousResearch/hermes-agent#99701, Lingtai-AI/lingtai-kernel#1696, openclaw/openclaw#20539: with their numbers
+    (400, gemini("Unable to submit: the input token count is 32825 but model only supports up to 32768."), 32768),
+    (400, openai("Input tokens exceed the configured limit of 272000 tokens."), 272000),
+    (400, openai("input length and `max_tokens` exceed context limit: 170636 + 34048 > 200000, decrease it"), 200000),
     (500, {"error": "Trying to keep the first 9000 tokens when context the overflows"}, None),
     (413, "", None),
 ]
@@ -256,6 +262,8 @@ CAUSES = [
         "",
     ),
     (429, openai("Rate limit reached for x. Visit https://platform.openai.com/account/rate-limits to learn more."), ""),
+    # code-yeongyu/senpi#1466
+    (429, openai("Too many tokens per minute."), ""),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
     # a gateway that was sent a page of HTML: no model wrote that
