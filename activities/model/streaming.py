@@ -71,7 +71,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
             break
         if not data:
             continue
-        chunk = _as_error(data) if is_error or name == b"error" else _json(data)
+        chunk = as_error(data) if is_error or name == b"error" else _json(data)
         if not isinstance(chunk, dict):
             # Some send a null to keep the connection open.
             continue
@@ -86,7 +86,7 @@ def _field_in(line: bytes) -> tuple[bytes, bytes]:
     return name, data.strip()
 
 
-def _as_error(data: bytes) -> dict[str, Any]:
+def as_error(data: bytes) -> dict[str, Any]:
     """Return what an endpoint says under the name of an error in the form in which most tell of one."""
     try:
         said = _json(data)

@@ -5,6 +5,7 @@ import json
 from base64 import b64encode
 from contextlib import asynccontextmanager, suppress
 
+import httpx2
 import openai
 import pytest
 
@@ -208,6 +209,30 @@ async def test_a_native_stream_that_breaks_off_or_tells_of_an_error_is_no_answer
         await answered(api, Says("One two three.", after=2, then=then), streams=True)
     assert caught.value.facts["unbilled"] is False
     assert ("Oh no." in str(caught.value)) == (then is not None)
+
+
+@promise("models:native-errors")
+@pytest.mark.parametrize("api", MODELS)
+async def test_an_error_in_another_form_than_that_of_its_api_is_told_and_recognised(api):
+    # ggml-org/llama.cpp#16109 (kind), gateways and vendors that only call themselves compatible
+    for body, told in (
+        ('error: {"code": 400, "message": "the request exceeds the available context size"}\n\n', ContextTooLong),
+        ('data: {"detail": "context length exceeded"}\n\n', ContextTooLong),
+        (
+            'data: {"type": "", "base_resp": {"status_code": 1008, "status_msg": "arrearage"}}\n\n',
+            ModelRefused,
+        ),
+    ):
+        answer = httpx2.Response(200, content=body.encode(), headers={"content-type": "text/event-stream"})
+        transport = httpx2.MockTransport(lambda _, answer=answer: answer)
+        async with (
+            httpx2.AsyncClient(transport=transport) as http,
+            openai.AsyncOpenAI(api_key=KEY, base_url="https://a.example", max_retries=0, http_client=http) as client,
+        ):
+            request = await native(api, MODELS[api]).request(asked_for(api), None)
+            with pytest.raises(told) as caught:
+                await sent(api, client, request, streams=True)
+        assert caught.value.facts["unbilled"] is True
 
 
 @promise("models:native-schemas")

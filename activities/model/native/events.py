@@ -7,14 +7,16 @@ from functools import cache
 from typing import Any
 
 from activities.model.completion import usage_in
-from activities.model.faults import AnswerBroken, AnswerRefused
-from activities.model.streaming import lines_of
+from activities.model.faults import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
+from activities.model.streaming import as_error, lines_of
 from backstay.budgets.usage import ModelUsage
 from backstay.data_files import data_beside
 from backstay.errors import ModelUnavailable
 
 _LINES = tuple(sign.encode() for sign in "\x85\u2028\u2029")
 """What ends a line for some readers of events, and may be in a string."""
+_OWN = frozenset({"type", "object", "candidates", "usageMetadata", "promptFeedback", "modelVersion", "responseId"})
+"""What is in every answer and event of these APIs; without any of it, words are those of an error."""
 _DETAILS = {"cached": "cached_tokens", "written": "cache_write_tokens"}
 
 
@@ -30,6 +32,9 @@ class AnswerEvents:
     async def of(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the events of a body in one form; raises ModelUnavailable for one that breaks off, or as `note`."""
         async for line in lines_of(parts):
+            if line.startswith(b"error:"):
+                # llama.cpp
+                self.note(as_error(line.removeprefix(b"error:").strip()))
             data = line.removeprefix(b"data:").strip()
             if not line.startswith(b"data:") or data in {b"", b"[DONE]"}:
                 continue
@@ -48,8 +53,9 @@ class AnswerEvents:
         Raises AnswerRefused where it tells of an error and nothing came before it, else AnswerBroken.
         """
         inner = next((event[name] for name in ("response", "message") if isinstance(event.get(name), dict)), event)
-        told = next((holder for holder in (event, inner) if holder.get("error")), None)
-        if told is not None or event.get("type") == "error":
+        told = next((holder for holder in (event, inner) if has_error(holder)), None)
+        is_foreign = not event.keys() & _OWN and fault_in(event) is not None
+        if told is not None or is_foreign or tells_of_error(event):
             fault = event if told is None else told
             if self.is_empty:
                 raise AnswerRefused(fault)
