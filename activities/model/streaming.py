@@ -218,9 +218,16 @@ class _Call:
 
     def wire(self) -> dict[str, Any]:
         """Return the call as an endpoint sends it that does not stream."""
-        arguments = "".join(self.arguments) if self.whole is None else self.whole
+        arguments = self._text() if self.whole is None else self.whole
         function = {**self.beside_function, "name": self.name, "arguments": arguments}
         return {**self.beside, "id": self.id, "type": "function", "function": function}
+
+    def _text(self) -> str:
+        """Return the arguments; some send with each piece all that came before it, too, which is no JSON together."""
+        pieces, text = self.arguments, "".join(self.arguments)
+        if all(map(str.startswith, pieces[1:], pieces)) and whole_arguments(text) is None:
+            return text if whole_arguments(pieces[-1]) is None else pieces[-1]
+        return text
 
 
 class _Summary:

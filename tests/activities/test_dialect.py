@@ -382,6 +382,22 @@ async def streamed(*deltas, end="tool_calls", tail=""):
         return await complete(client, HttpPost(written({"model": "m", **STREAMED})), say=lambda _: None)
 
 
+@promise("models:grown-arguments")
+async def test_arguments_that_come_whole_so_far_with_each_piece_are_the_last_of_them():
+    # NousResearch/hermes-agent#35718: DeepSeek by Qianfan
+    pieces = [piece('{"n"', "a", index=0, id="x"), piece('{"n":1', index=0), piece('{"n":1}', index=0)]
+    for given, arguments in (
+        (pieces, '{"n":1}'),
+        ([*pieces, pieces[-1]], '{"n":1}'),
+        # A piece that begins as the one before does, in what is JSON together
+        ([piece('{"n":', "a", index=0, id="x"), piece("1", index=0), piece("11}", index=0)], '{"n":111}'),
+        # No JSON in either way
+        ([piece('{"n"', "a", index=0, id="x"), piece('{"n":1', index=0)], '{"n"{"n":1'),
+    ):
+        (call,) = (await streamed(*({"tool_calls": [each]} for each in given))).message["tool_calls"]
+        assert call["function"]["arguments"] == arguments
+
+
 @promise("models:wrong-numbers")
 async def test_a_piece_of_a_streamed_call_is_added_to_it_although_it_has_another_number():
     for name, pieces in MISNUMBERED.items():
