@@ -365,7 +365,8 @@ class StreamedAnswer:
             for piece in self._elsewhere:
                 self._call(piece)
         texts = {name: "".join(parts) if parts else None for name, parts in self._texts.items()}
-        calls = [call.wire() for call in self._in_order()]
+        # Some end with a call of nothing.
+        calls = [call.wire() for call in self._in_order() if call.name or call.arguments or call.whole]
         message = {**self._beside, "role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
         usage = self._usage if self._counts_all else None
         return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": usage}

@@ -398,6 +398,16 @@ async def test_arguments_that_come_whole_so_far_with_each_piece_are_the_last_of_
         assert call["function"]["arguments"] == arguments
 
 
+@promise("models:empty-calls")
+async def test_a_call_of_nothing_that_ends_a_stream_is_no_call():
+    # CangShui/workbuddy-gateway#3
+    for stub in ({"function_call": {"name": "", "arguments": ""}}, {"tool_calls": [piece("", index=0)]}):
+        words = await streamed({"content": "Done."}, stub, end="stop")
+        assert (words.message["content"], "tool_calls" in words.message) == ("Done.", False)
+        called_too = await streamed({"tool_calls": [piece('{"n":1}', "a", index=1, id="x")]}, stub)
+        assert [call["function"]["name"] for call in called_too.message["tool_calls"]] == ["a"]
+
+
 @promise("models:wrong-numbers")
 async def test_a_piece_of_a_streamed_call_is_added_to_it_although_it_has_another_number():
     for name, pieces in MISNUMBERED.items():
