@@ -14,14 +14,17 @@ import httpx2
 
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
 from activities.media.parts import MediaParts
-from activities.model.faults import AnswerBroken, AnswerRefused, fault_in, status_in
 from activities.model.message import MessageExtras, in_one_form
 from activities.model.refusals import (
+    AnswerBroken,
+    AnswerRefused,
     Cause,
     Refusal,
+    fault_in,
     media_refused,
     refusal_of,
     seconds_in,
+    status_in,
     tells_of_loading,
     wait_in,
 )

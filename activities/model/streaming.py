@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
-from activities.model.faults import AnswerBroken, fault_in, has_error, tells_of_error
 from activities.model.functions import FINISH
 from activities.model.message import beside, grown, text_of, whole_arguments
+from activities.model.refusals import AnswerBroken, fault_in, has_error, tells_of_error
 from backstay.errors import BackstayError, ModelUnavailable
 from backstay.redaction.arriving import ArrivingText
 from backstay.redaction.redactor import Redactor
@@ -64,7 +64,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
         if name not in _HOLD:
             if answer.is_empty and line.lstrip()[:1] in {b"{", b"["}:
                 return _json(line)
-            is_error = name == b"event" and data == b"error"
+            is_error = data == b"error" if name == b"event" else is_error
             continue
         if data == _DONE:
             answer.done = True

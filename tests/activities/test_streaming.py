@@ -360,7 +360,7 @@ async def test_the_endpoint_is_told_that_a_stream_is_accepted():
 
 @promise("models:error-lines")
 @pytest.mark.parametrize("streamed_too", [True, False])
-@pytest.mark.parametrize("form", ["error: {}\n\n", "event: error\ndata: {}\n\n"])
+@pytest.mark.parametrize("form", ["error: {}\n\n", "event: error\nid: 7\ndata: {}\n\n"])
 async def test_an_error_under_a_name_of_its_own_in_a_stream_is_an_error(form, streamed_too):
     # ggml-org/llama.cpp#16109, #16486
     said = {"code": 400, "message": "the request exceeds the available context size", "n_ctx": 8192}

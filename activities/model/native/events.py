@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from activities.model.completion import usage_in
-from activities.model.faults import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
+from activities.model.refusals import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
 from activities.model.streaming import as_error, lines_of
 from backstay.budgets.usage import ModelUsage
 from backstay.data_files import data_beside
