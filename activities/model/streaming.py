@@ -13,7 +13,7 @@ from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
 from activities.model.functions import FINISH
-from activities.model.message import beside, grown, text_of, whole_arguments
+from activities.model.message import as_function, beside, grown, text_of, whole_arguments
 from activities.model.refusals import AnswerBroken, fault_in, has_error, tells_of_error
 from backstay.errors import BackstayError, ModelUnavailable
 from backstay.redaction.arriving import ArrivingText
@@ -376,6 +376,8 @@ class StreamedAnswer:
         return [call for _, call in sorted(enumerate(self._calls), key=lambda pair: (pair[1].number, pair[0]))]
 
     def _call(self, piece: dict[str, Any]) -> None:
+        if "function" not in piece:
+            piece = as_function({"name": "", **piece})
         index = piece.get("index")
         if not isinstance(index, int) or isinstance(index, bool):
             # Without a number, an id begins a new call.

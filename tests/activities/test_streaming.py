@@ -133,6 +133,12 @@ async def streamed(body, said=None):
             fragment(" 1}", index=0, id="a", name="one"),
             fragment('{"y": 2}', index=1, id="b", name="two"),
         ],
+        # With the name beside the arguments, as in whole answers.
+        [
+            {"tool_calls": [{"index": 0, "id": "a", "name": "one", "arguments": '{"x":'}]},
+            {"tool_calls": [{"index": 0, "arguments": " 1}"}]},
+            {"tool_calls": [{"index": 1, "id": "b", "name": "two", "arguments": '{"y": 2}'}]},
+        ],
         # Numbers that nobody would expect.
         [fragment('{"y": 2}', index=10**9, id="b", name="two"), fragment('{"x": 1}', index=-7, id="a", name="one")],
     ],
