@@ -191,6 +191,10 @@ class _Call:
         """Return whether its arguments have come to their end."""
         if self.whole is not None:
             return True
+        last = next((text for text in reversed(self.arguments) if text.strip()), "")
+        if not last.rstrip().endswith("}"):
+            # To put all together for each piece would take the square of its length.
+            return False
         try:
             return isinstance(json.loads("".join(self.arguments)), dict)
         except (ValueError, RecursionError):
