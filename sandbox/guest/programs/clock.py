@@ -252,7 +252,7 @@ class FileTimes:
             for able in _SETS:
                 if real in able:
                     able.add(mine)
-        vars(os).update(DirEntry=FolderEntry)
+        setattr(os, "DirEntry", FolderEntry)  # noqa: B010 - checkers know the class of the real ones only
 
     def _replaced(self, real: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
         def asked(*given: Any, **named: Any) -> os.stat_result:
