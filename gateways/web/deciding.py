@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.errors import BackstayError
 from backstay.policies.accepted import remembered_words
@@ -28,9 +29,15 @@ async def decided(
 ) -> dict[str, Any]:
     """Decide a request in the name of a visitor, as `decide` does; the store is told of a vote.
 
+    Raises DecisionInvalid where `shown` does not say which request of which run the visitor was shown.
+
     `nonce` is made with a form: the same decision of the same form is the same event, and the run, or Temporal once it
     has ended, repeats its answer.
     """
+    for field, named in (("f", shown.run_id), ("d", shown.digest)):
+        # Otherwise the decision would be bound to whatever waits now.
+        if not named:
+            raise DecisionInvalid(f"{field}: must say which request you were shown; look at it again and send its own")
     once, run = ("page", nonce) if nonce else (), page.backstay.run(known.workflow_id)
     answer = await decide(
         run,

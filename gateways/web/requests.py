@@ -103,8 +103,8 @@ class RequestPages:
             return await decided(self._page, visitor, known, said, was)
         request = known.request
         was = ShownRequest(run_id=sent.get("f"), digest=sent.get("d"), args_digest=sent.get("a"))
-        if not was.run_id or request is None:
-            raise DecisionInvalid("f: the form does not say which run it is about; open the request again")
+        if request is None:
+            raise HTTPException(404)
         require_same(known, was)
         edits = ()
         if chosen := sent.all("edited"):

@@ -17,7 +17,7 @@ class RequestKey(Frozen):
     run_id: str
     """The run id of the first execution."""
     request_id: str
-    digest: str = ""
+    digest: str
     """The digest of the request as it was shown."""
 
     @classmethod

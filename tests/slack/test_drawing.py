@@ -118,7 +118,7 @@ def test_calls_like_one_can_be_remembered_where_the_form_says_which_they_are(arg
     whole = [call.model_copy(update={"args_digest": digest_of(call.arguments)}) for call in asked.calls]
     asked = asked.model_copy(update={"calls": tuple(whole)})
     form = remember_form(
-        asked, ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1"), channel="C1")
+        asked, ModalContext(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
     ).to_dict()
     assert faults_of(form["blocks"]) == []
     choices = [option["value"] for block in form["blocks"] for option in block.get("element", {}).get("options", ())]

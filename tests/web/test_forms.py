@@ -126,6 +126,28 @@ async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
     assert verified(await ended(handle)) == [("answer", ANA, True)]
 
 
+@promise("page:forms-shown")
+async def test_a_program_that_does_not_say_what_it_was_shown_decides_nothing(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
+    await pending(handle)
+    await listed(person, handle.id)
+    path = f"/requests/{handle.id}/r1"
+    shown = await person.get(f"/api{path}")
+    token = {"Authorization": f"Bearer {shown.headers['Backstay-Csrf']}"}
+    named = {"f": shown.json()["run_id"], "d": shown.json()["live"]["digest"]}
+    form = form_of((await person.get(path)).text, verdict="answer", answer="this one")
+    for field in named:
+        for less in ({}, {field: ""}, {field: None}):
+            said = {"verdict": "answer", "answer": "this one", **{name: named[name] for name in named.keys() - {field}}}
+            refused = await person.post(f"/api{path}/decide", json={**said, **less}, headers=token)
+            assert (refused.status_code, refused.json()["error"]["message"].partition(":")[0]) == (422, field)
+        without = {name: value for name, value in form.items() if name != field}
+        assert (await person.post(f"{path}/decide", data=without)).status_code == 422
+    assert len(await pending(handle)) == 1
+    await handle.terminate()
+
+
 def request_of(schema):
     return ApprovalRequest(kind=RequestKind.ELICITATION, question="?", options=("answer",), schema=schema)
 

@@ -38,6 +38,7 @@ FIELDS = {
     "undo": ("to_step", "confirm", "by", "proof", "event_id", "unknown"),
 }
 BASES = {"decide": {"verdict": "approve", "args_digest": "0" * 64}, "message": {"text": "be brief"}}
+"""What a deed needs; a decision also says what was shown."""
 TAKEN = {
     ("decide", "answer"): {"a list", "an object", "a negative number", "a fraction", "a huge number", "true", "deep"},
     ("decide", "stop"): {"true"},
@@ -70,7 +71,8 @@ async def sent(ana, handle, deed, field, odd):
     """Send a field beside what its deed needs; return the status and what the page says."""
     shown = await ana.get(f"/api/requests/{handle.id}/r1")
     token = {**SENDS, "Authorization": f"Bearer {shown.headers['Backstay-Csrf']}"}
-    needed = {name: value for name, value in BASES.get(deed, {}).items() if name != field}
+    was = {"f": shown.json()["run_id"], "d": shown.json()["live"]["digest"]} if deed == "decide" else {}
+    needed = {name: value for name, value in (BASES.get(deed, {}) | was).items() if name != field}
     path = f"/api/requests/{handle.id}/r1/decide" if deed == "decide" else f"/api/runs/{handle.id}/{deed}"
     # What is odd may be no JSON that Python writes.
     body = json.dumps({**needed, field: "odd"}).replace(json.dumps("odd"), odd)

@@ -89,8 +89,10 @@ async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(op
     await pending(handle)
     async with served.stranger(**bearing(issuer.token())) as person:
         await listed(person, handle.id)
-        said = {"verdict": "answer", "answer": "this one"}
-        done = await person.post(f"/api/requests/{handle.id}/r1/decide", json=said)
+        path = f"/api/requests/{handle.id}/r1"
+        found = (await person.get(path)).json()
+        said = {"verdict": "answer", "answer": "this one", "f": found["run_id"], "d": found["live"]["digest"]}
+        done = await person.post(f"{path}/decide", json=said)
     assert done.status_code == 200
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
