@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cryptography.fernet import Fernet, InvalidToken
+
 from backstay.authority import is_plain, principal
 from backstay.canonical import canonical
 from backstay.errors import SettingsInvalid
@@ -56,9 +58,25 @@ class Seals:
             return None
         return said if isinstance(said, dict) and float(said.get("until", 0)) > self._clock() else None
 
+    def hide(self, purpose: str, said: Sequence[Any]) -> str:
+        """Return a token that says something to us alone, for as long as we have the secret."""
+        return self._fernet(purpose).encrypt(canonical(list(said)).encode()).decode()
+
+    def hidden(self, purpose: str, token: str) -> list[Any] | None:
+        """Return what a token of `hide` says; None when it is not ours, or not for this."""
+        try:
+            said: list[Any] = json.loads(self._fernet(purpose).decrypt(token.encode()))
+        except InvalidToken:
+            return None
+        return said
+
     def mark(self, purpose: str, words: Sequence[str]) -> str:
         """Return the mark of some words, for one purpose, which nobody can make without the secret."""
         return self._mac(purpose, canonical(list(words)))
+
+    def _fernet(self, purpose: str) -> Fernet:
+        key = hmac.new(self._secret, f"{purpose} hidden".encode(), hashlib.sha256).digest()
+        return Fernet(base64.urlsafe_b64encode(key))
 
     def _mac(self, purpose: str, body: str) -> str:
         return hmac.new(self._secret, f"{purpose}.{body}".encode(), hashlib.sha256).hexdigest()

@@ -137,6 +137,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
             "gateways/engine_mcp/*",
             "gateways/mcp_serving.py",
         ),
+        "cryptography": ("gateways/links.py",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "jinja2": EVERYWHERE,

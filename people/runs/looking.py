@@ -101,7 +101,7 @@ async def look(
             seen.fault = "the run does not answer at the moment"
         except BackstayError as error:
             seen.fault = str(error)
-    _show_only_to(sources, seen, by)
+    await _show_only_to(sources, seen, by)
     if not seen.undo or (found.row is not None and not found.is_open):
         # Only the store knows what was undone after the end of a run.
         seen.undo = await undo_of(sources, found)
@@ -109,11 +109,14 @@ async def look(
     return seen
 
 
-def _show_only_to(sources: RunSources, seen: RunView, by: str) -> None:
-    """Leave out the requests that a person may not see."""
+async def _show_only_to(sources: RunSources, seen: RunView, by: str) -> None:
+    """Leave out the requests, and the runs around this one, that a person may not see."""
     seeing = sources.seeing
     if seeing is None:
         return
+    for name in ("before", "after", "subruns"):
+        around: Sequence[RunRow] = getattr(seen, name)
+        setattr(seen, name, [row for row in around if await seeing.run(by, row.run, row.user_id)])
     seen.requests = [request for request in seen.requests if seeing.request(by, request)]
     if seen.status is not None:
         pending = tuple(asked for asked in seen.status.pending if seeing.asked(by, asked, seen.found.user_id))

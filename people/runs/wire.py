@@ -34,7 +34,7 @@ def wire_of(seen: RunView) -> dict[str, Any]:
         "events": [event.plain() for event in seen.events],
         "earlier_events": seen.earlier_events,
         "result": seen.result,
-        "follows": [row.workflow_id for row in seen.before[-1:]],
+        "follows": [row.workflow_id for row in seen.before if found.row and row.run == found.row.follows],
         "followed_by": [row.workflow_id for row in seen.after],
         "part_of": [above.workflow_id for above in seen.above],
         "sub_runs": [row.workflow_id for row in seen.subruns],

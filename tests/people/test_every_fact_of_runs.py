@@ -100,6 +100,7 @@ OPENED = {"task_line": "mark-text", "model": "mark-model", "started_by": "mark-s
 def row(name="mark-workflow", **more):
     known = {"run": f"{name}/mark-first", "workflow_id": name, "workflow_run_id": "mark-first", "user_id": "mark-user"}
     known |= {"text": f"text of {name}", "state": "open", "opened_at": 1.93e9, "opened": OPENED, "store": "s"}
+    known |= {"follows": "mark-before/mark-first"}
     return RunRow.model_validate(known | more)
 
 

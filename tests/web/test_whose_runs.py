@@ -1,9 +1,11 @@
 """Whose run is whose: several people who see some requests of a run, runs that bear one name, and many of others."""
 
 import asyncio
+import base64
 import html
 import json
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest_asyncio
 
@@ -126,10 +128,39 @@ async def test_the_list_goes_on_behind_many_runs_of_others(shared, monkeypatch):
         first = await kim.get("/runs", params={"words": "listed"})
         following = (await kim.get("/api/runs", params={"words": "listed"})).json()
         second = (await kim.get(following["next"])).json()
-        last = (await kim.get("/runs", params={"words": "listed", "before": "0 x"})).text
+        oldest = served.page.seals.hide("position among runs", [0.0, "x"])
+        last = (await kim.get("/runs", params={"words": "listed", "before": oldest})).text
+        (older,) = re.findall(r'<a href="([^"]+)">look at those</a>', first.text)
+        same = await kim.get(html.unescape(older), headers={"Accept": "application/json"})
     assert "Nothing for you among these 31 runs." in first.text
-    older = following["next"].removeprefix("/api").replace("&", "&amp;")
-    assert f'<a href="{older}">look at those</a>' in first.text
-    assert (following["runs"], second["next"]) == ([], None)
+    (named,) = parse_qs(urlsplit(following["next"]).query)["before"]
+    assert b"list-" not in base64.urlsafe_b64decode(named)
+    assert (following["runs"], second["next"], same.json()) == ([], None, second)
     assert [run["workflow_id"] for run in second["runs"]] == ["list-0"]
     assert "No older run is left." in last
+
+
+@promise("page:around")
+async def test_the_page_of_a_run_tells_of_the_runs_around_it_only_those_that_the_reader_may_see(shared):
+    running, scripts, served = shared
+    handle = await running.start(scripts.task(mail("z@bo.example"), user_id=KIM))
+    await pending(handle)
+    first = f"{handle.id}/{handle.first_execution_run_id}"
+    for name, user, follows in (("private", KIM, first), ("of-bo", BO, "private/1")):
+        named = {"run": f"{name}/1", "workflow_id": name, "workflow_run_id": "1", "user_id": user, "follows": follows}
+        await served.page.store.runs.opened(**named, text=f"the words of {name}", opened={})
+    told = {}
+    for by in (BO, KIM):
+        async with served.person(by) as person:
+            await listed(person, handle.id)
+            shown = await person.get(f"/runs/{handle.id}")
+            told[by] = (await person.get(f"/api/runs/{handle.id}")).json()["followed_by"]
+            assert [name for name in ("private", "of-bo") if f"the words of {name}" in shown.text] == told[by]
+    async with served.person(BO) as bo:
+        hidden = await bo.get("/runs/private")
+        last = (await bo.get("/api/runs/of-bo")).json()
+        page_of_last = (await bo.get("/runs/of-bo")).text
+    await handle.terminate()
+    assert told == {BO: ["of-bo"], KIM: ["private"]}
+    assert (hidden.status_code, last["follows"]) == (404, [])
+    assert (f'href="/runs/{handle.id}?run=' in page_of_last, "private" in page_of_last) == (True, False)

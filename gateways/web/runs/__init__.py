@@ -1,4 +1,4 @@
 """Show runs, and do to them what people ask for.
 
-May import: backstay, gateways.web, people, store.
+May import: backstay, gateways.links, gateways.web, people, store.
 """

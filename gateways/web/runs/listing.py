@@ -1,6 +1,5 @@
 """The list of runs, and what of it is asked for by its address."""
 
-import math
 import secrets
 import time
 from functools import partial
@@ -13,16 +12,18 @@ from starlette.routing import BaseRoute
 
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
+from gateways.links import Seals
 from gateways.web.guard import API, is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes
 from people.runs import listing
-from people.runs.listing import ListedRun, list_page
+from people.runs.listing import ListedRun, Position, list_page
 from people.runs.words import OUTCOMES, tone_of
 from store.runs.runs import RunFilter, RunRow
 
 _ROWS = 30
 _STATES: tuple[RunFilter, ...] = get_args(RunFilter)
+_POSITION = "position among runs"
 _OURS = frozenset({"tone", "older"})
 """What programs are not told: how it looks."""
 
@@ -32,11 +33,11 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
 
     async def listed(request: Request, visitor: Visitor) -> Response:
         state, words = _asked(request)
-        before = _before(request.query_params.get("before", ""))
+        before = _before(page.seals, request.query_params.get("before", ""))
         seen = partial(page.seeing.run, visitor.by)
         found = await list_page(page.backstay, page.store, seen, state=state, words=words, before=before, limit=_ROWS)
         runs = [_worded(run) for run in found.runs]
-        following = None if found.last is None else _address(state, words, found.last)
+        following = None if found.last is None else _address(page.seals, state, words, found.last)
         if is_for_programs(request.scope):
             link = None if following is None else f"{API}/runs?{following}"
             return page.json(visitor, {"runs": list(map(_plain, runs)), "next": link})
@@ -67,22 +68,20 @@ def _asked(request: Request) -> tuple[RunFilter, str]:
     return next(name for name in _STATES if name == state), request.query_params.get("words", "")[:300].strip()
 
 
-def _before(given: str) -> tuple[float, str] | None:
+def _before(seals: Seals, given: str) -> Position | None:
     """Return the run behind which a page begins; raises ArgumentsInvalid."""
     if not given:
         return None
-    at, _, run = given.partition(" ")
-    try:
-        seconds = float(at)
-    except ValueError:
-        seconds = math.inf
-    if not math.isfinite(seconds):
+    position = seals.hidden(_POSITION, given)
+    if position is None:
         raise ArgumentsInvalid("before: take it from the link of the page before")
-    return seconds, run
+    opened_at, run = position
+    return opened_at, run
 
 
-def _address(state: RunFilter, words: str, last: RunRow) -> str:
-    asked = {"state": state, "words": words, "before": f"{last.opened_at!r} {last.run}"}
+def _address(seals: Seals, state: RunFilter, words: str, last: RunRow) -> str:
+    # The last run that was looked at may be one of others, so nothing of it can be read in the address.
+    asked = {"state": state, "words": words, "before": seals.hide(_POSITION, [last.opened_at, last.run])}
     return urlencode({name: value for name, value in asked.items() if value and value != "all"})
 
 
