@@ -1,6 +1,8 @@
 """The forms of every kind of request, as browsers without scripts and as programs send them."""
 
+import html
 import json
+import re
 from contextlib import AsyncExitStack
 
 import pytest
@@ -14,10 +16,14 @@ from gateways.web.sent import Submission
 from people.requests.form import DecisionForm, decision_of
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
-from tests.web.pages import behind_a_proxy, form_of, listed, served_page
+from tests.web.pages import behind_a_proxy, form_of, listed, mail, served_page
 
 ANA = "ana@example.com"
 MAIL = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
+POLICY = """
+default: {write_safe: allow}
+ask: [{tool: mail.send_email, when: {to: {ends_with: "@ask.example"}}}]
+"""
 READ = Reply(calls=[("mail__list_sent", {"to": "k@x.example"})])
 
 
@@ -29,7 +35,7 @@ async def shared(temporal, tmp_path_factory):
         data = json.loads(toolbox.read_text(encoding="utf-8"))
         data["providers"]["mail"]["tools"]["send_email"] = {"safety": "write_safe"}
         toolbox.write_text(json.dumps(data), encoding="utf-8")
-        given = {"toolbox": toolbox, "policy": "default: {write_safe: allow}", "request_deadline_seconds": 3}
+        given = {"toolbox": toolbox, "policy": POLICY, "request_deadline_seconds": 3}
         running = await stack.enter_async_context(engine(temporal, folder, scripts, **given, **behind_a_proxy()))
         served = await stack.enter_async_context(served_page(running))
         yield running, scripts, served, await stack.enter_async_context(served.person(ANA))
@@ -64,6 +70,47 @@ async def test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was
     result = await ended(handle)
     assert verified(result) == [("answer", ANA, True)]
     assert result["budget"]["max_steps"] == 6
+
+
+TYPED = "\nBonjour\u00a0!\t👩\u200d💻 n\u200cm\ufeff <b>"
+
+
+def textarea(text, name):
+    """Return what a browser has in a field of a page; it drops a line break at the beginning."""
+    (found,) = re.findall(rf'<textarea id="{name}"[^>]*>(.*?)</textarea>', text, re.DOTALL)
+    return html.unescape(found.removeprefix("\n"))
+
+
+@promise("page:forms-typed")
+async def test_a_form_that_is_refused_comes_back_with_every_character_that_was_typed(shared):
+    running, scripts, _, person = shared
+    questions = [scripts.task(READ, READ, budget={"max_steps": 1, "on_exhausted": "ask"})]
+    questions.append(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
+    budget, question = [await running.start(task) for task in questions]
+    for handle in (budget, question):
+        await pending(handle)
+    wrong = await decided(person, budget, verdict="answer", max_steps="x\u00a0", comment=TYPED)
+    empty = await decided(person, question, verdict="nothing", answer=TYPED, comment=TYPED)
+    for handle in (budget, question):
+        await handle.terminate()
+    assert (wrong.status_code, empty.status_code) == (422, 422)
+    assert 'value="x\u00a0"' in wrong.text
+    assert textarea(wrong.text, "comment") == textarea(empty.text, "comment") == textarea(empty.text, "answer") == TYPED
+
+
+@promise("page:forms-typed")
+async def test_arguments_that_were_changed_come_back_as_they_were_typed(shared):
+    running, scripts, _, person = shared
+    handle = await running.start(scripts.task(mail("k@ask.example")))
+    await pending(handle)
+    await listed(person, handle.id)
+    path = f"/requests/{handle.id}/r1"
+    shown = await person.get(path, params={"edit": "0"})
+    fields = {"edited": "0", "verdict": "modify", "v.0.2": TYPED, "more.0": "no JSON"}
+    back = await person.post(f"{path}/decide", data=form_of(shown.text, **fields))
+    await handle.terminate()
+    assert back.status_code == 422
+    assert textarea(back.text, "v.0.2") == TYPED
 
 
 @promise("page:forms-questions")
@@ -110,7 +157,7 @@ async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
     foreign = await person.post(f"{path}/decide", json=said, headers={**token, "Origin": "https://evil.example"})
     nothing = await person.get("/api/nothing")
     done = await person.post(f"{path}/decide", json=said, headers=token)
-    assert [row["workflow_id"] for row in inbox["requests"]] == [handle.id]
+    assert handle.id in [row["workflow_id"] for row in inbox["requests"]]
     assert found["request"]["digest"] == found["live"]["digest"]
     refused = (without, as_other, stale, unknown, foreign, nothing)
     assert [(answer.status_code, answer.json()["error"]["type"]) for answer in refused] == [
