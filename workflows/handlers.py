@@ -450,7 +450,7 @@ class Handlers:
         try:
             with context.activities.undoing():
                 await self._without_people(lambda: context.calls_in_flight == 0)
-                undone = await self._rolled_back(said.to_step)
+                undone = await self._rolled_back(said)
             context.undos += 1
         finally:
             context.undoing = False
@@ -459,9 +459,9 @@ class Handlers:
         context.tell(f"A person had effects undone: {listed}. Take this into account.", fact=True)
         return {"undone": [effect.plain() for effect in undone.last]}
 
-    async def _rolled_back(self, to_step: int | None) -> UndoOutcome:
+    async def _rolled_back(self, said: RunCommand) -> UndoOutcome:
         """Undo effects; raises RunContinuing when people are awaited and the server would soon end the run."""
-        undoing = asyncio.ensure_future(Rollback(self.context).undo(to_step))
+        undoing = asyncio.ensure_future(Rollback(self.context).undo(said.to_step, said.last_seen))
 
         def in_danger() -> bool:
             return self.carrying is not None and self.carrying.urgent and self.context.approvals.waiting

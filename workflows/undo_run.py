@@ -40,6 +40,8 @@ class UndoRequest(Frozen):
     workflow_id: Id
     run_id: str | None = Field(default=None, max_length=100)
     to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    last_seen: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    """The newest effect of what was shown before; a later one is not undone unseen."""
     done: int | None = Field(default=None, strict=True, ge=1, le=MOST)
     """The parked effect that a person has undone by hand: it is recorded as that, and nothing is called."""
     comment: Words = Field(default="", max_length=4000)
@@ -145,7 +147,7 @@ class UndoRun(Handlers):
         _, _, first = self.context.state.run.rpartition("/")
         # A later run may bear the same name by then.
         ask = self.ask.model_copy(update={"run_id": first})
-        undoing = rollback.Rollback(self.context).undo(self.ask.to_step, between=self.context.turn)
+        undoing = rollback.Rollback(self.context).undo(self.ask.to_step, self.ask.last_seen, between=self.context.turn)
         undoing = asyncio.ensure_future(undoing)
         try:
             await carries.wait(undoing, ask.model_dump(mode="json", exclude_unset=True))

@@ -142,6 +142,7 @@ class Backstay:
         workflow_id: str,
         *,
         to_step: int | None = None,
+        last_seen: int | None = None,
         done: int | None = None,
         comment: str = "",
         by: str = "",
@@ -149,12 +150,14 @@ class Backstay:
     ) -> Run:
         """Start to undo the effects of a run that has ended, or attach to the same undo that is already open.
 
+        `last_seen`: the newest effect that was shown; the undo ends with DecisionRefused if there is a later one.
         `done` names a parked effect that `by` has undone by hand: it is recorded as that, with the comment, and
         nothing is called. `key` signs in place of the connection's. Raises DecisionRefused where something else is
         open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
+        ask |= {} if last_seen is None else {"last_seen": last_seen}
         ask |= {} if done is None else {"done": done}
         ask |= {"comment": comment} if comment else {}
         ask |= {"by": principal(by)} if by else {}

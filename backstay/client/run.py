@@ -327,20 +327,28 @@ class Run(Decisions):
             await (await self._newest()).cancel(rpc_timeout=ANSWERED_WITHIN)
 
     async def undo(
-        self, to_step: int | None = None, *, by: str = "", key: bytes | None = None, taken: asyncio.Event | None = None
+        self,
+        to_step: int | None = None,
+        *,
+        last_seen: int | None = None,
+        by: str = "",
+        key: bytes | None = None,
+        taken: asyncio.Event | None = None,
     ) -> "tuple[Undone, ...]":
         """Undo effects, those after step `to_step` or all; an open run continues afterwards.
 
+        `last_seen`: the newest effect that was shown before; raises DecisionRefused when there is a later one by then.
         `taken` is set once a worker has taken the wish; to undo may take longer.
         For an ended run it starts `UndoRun` and waits for it; an effect that could not be undone is in the list, as
         parked. Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
-            undoing = await self.start_undo(to_step, by=by, key=key)
+            undoing = await self.start_undo(to_step, last_seen=last_seen, by=by, key=key)
             if taken is not None:
                 taken.set()
             return (await undoing.result()).undone
-        answer = await self._update("undo", {"to_step": to_step}, by=by, key=key, taken=taken)
+        ask = {"to_step": to_step} | ({} if last_seen is None else {"last_seen": last_seen})
+        answer = await self._update("undo", ask, by=by, key=key, taken=taken)
         if "undone" not in answer:
             missing = answer["quorum"] - len(answer["by"])
             raise QuorumPending(f"{', '.join(answer['by'])} asked for this undo; {missing} more must ask for the same")

@@ -54,6 +54,7 @@ async def undo(
     yes: Yes = False,
     by: By = None,
     output: Output = "text",
+    last_seen: Annotated[int | None, Parameter(parse=False)] = None,
 ) -> int:
     """Undo what a run did, newest first; an open run continues afterwards, an ended one stays ended.
 
@@ -74,12 +75,12 @@ async def undo(
         return _shown(terminal, await _preview(settings, workflow, to_step), output)
     async with session_of(workflow, settings) as run:
         if await _is_open(run, settings):
-            return await _undo_open(terminal, run, to_step, done, name)
+            return await _undo_open(terminal, run, to_step, done, last_seen=last_seen, by=name)
         if done is None and await _did_nothing(run):
             nothing = Result(outcome=Outcome.COMPLETED, success=True, final_summary=_NO_EFFECT, workflow_id=run.id)
             terminal.results(output, nothing.plain(), [_NO_EFFECT])
             return 0
-        undoing = await run.start_undo(to_step, done=done, comment=comment, by=name)
+        undoing = await run.start_undo(to_step, last_seen=last_seen, done=done, comment=comment, by=name)
         terminal.say(f"run {undoing.id}", "bold")
         return await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
 
@@ -91,10 +92,12 @@ def _refuse_misfits(done: int | None, comment: str, *, alone: bool) -> None:
         raise TaskInvalid("comment: only with --done; leave it out")
 
 
-async def _undo_open(terminal: Terminal, run: Run, to_step: int | None, done: int | None, by: str) -> int:
+async def _undo_open(
+    terminal: Terminal, run: Run, to_step: int | None, done: int | None, *, last_seen: int | None, by: str
+) -> int:
     if done is not None:
         raise DecisionRefused(f"done: {run.id} is open; record it when it has ended")
-    undone = await run.undo(to_step, by=by)
+    undone = await run.undo(to_step, last_seen=last_seen, by=by)
     for effect in undone:
         terminal.say(undone_line(effect), "magenta")
     terminal.say(f"{counted(len(undone), 'effect')} looked at; the run continues", "green")

@@ -20,6 +20,11 @@ class UndoPreview(NamedTuple):
     undo: dict[str, Any]
     digest: str
 
+    @property
+    def newest(self) -> int:
+        """Return the number of the newest effect that would be undone; 0 where there is none."""
+        return max((effect["effect"] for effect in self.undo["effects"]), default=0)
+
     def is_what_was_seen(self, digest: str) -> bool:
         """Return whether this is what a person saw, who says so by its digest."""
         return digest == self.digest

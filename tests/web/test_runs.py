@@ -476,6 +476,37 @@ async def test_an_undo_shows_first_what_it_undoes_and_does_that_and_nothing_else
     assert [data["name"] for _, name, data in streamed_after if not name][-2:] == ["undo.ran", "undo.ran"]
 
 
+@promise("page:undo-unseen")
+async def test_what_a_run_does_after_the_last_look_is_not_undone_unseen(open_engine, monkeypatch):
+    scripts = Scripts()
+    async with page_of(open_engine, scripts) as (running, served, ana):
+        handle = await running.start(scripts.task(send("a"), send("b"), send("c"), user_id=ANA))
+        await approve(served, handle)
+        here, looked = f"/runs/{handle.id}", acting.preview
+        asked = await post(ana, f"{here}/undo")
+        confirm = re.search(r'name="confirm" value="([0-9a-f]+)"', asked.text)[1]
+
+        async def looked_too_early(*given, **more):
+            seen = await looked(*given, **more)
+            await approve(served, handle)
+            return seen
+
+        monkeypatch.setattr(acting, "preview", looked_too_early)
+        refused = await post(ana, f"{here}/undo", confirm=confirm)
+        monkeypatch.setattr(acting, "preview", looked)
+        sent_still = running.mailbox.sent()
+        again = await post(ana, f"{here}/undo", confirm=confirm)
+        confirm = re.search(r'name="confirm" value="([0-9a-f]+)"', again.text)[1]
+        done = await post(ana, f"{here}/undo", confirm=confirm)
+        sent_then = running.mailbox.sent()
+        await handle.terminate()
+
+    assert (refused.status_code, "effect 2 is newer than what was shown" in refused.text) == (409, True)
+    assert sent_still == ["a@example.com", "b@example.com"]
+    assert "2 effects, the last one first" in again.text
+    assert (done.status_code, sent_then) == (303, [])
+
+
 async def approve(served, handle):
     """Approve what a run asks, and wait until it asks something else."""
     (request,) = await pending(handle)

@@ -26,6 +26,8 @@ class RunCommand(Frozen):
     event_id: Name | None = Field(default=None, max_length=200)
     reason: Words = Field(default="", max_length=4000)
     to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    last_seen: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    """The newest effect of what was shown before an undo; a later one is not undone unseen."""
 
 
 def said_in(update: str, data: Any) -> tuple[RunCommand, dict[str, Any]]:
@@ -39,8 +41,9 @@ def said_in(update: str, data: Any) -> tuple[RunCommand, dict[str, Any]]:
     more = {key: value for key, value in data.items() if key not in RunCommand.model_fields}
     if more and update not in _WITH_MORE:
         raise DecisionInvalid(f"{update}: unknown field {one_line(named(next(iter(more))), 80)}; remove it")
-    if data.get("to_step") is not None and update != "undo":
-        raise DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
+    for name in ("to_step", "last_seen"):
+        if data.get(name) is not None and update != "undo":
+            raise DecisionInvalid(f"{update}.{name}: only an undo has one; remove it")
     try:
         said = RunCommand.admit({key: value for key, value in data.items() if key in RunCommand.model_fields})
     except errors.TaskInvalid as error:

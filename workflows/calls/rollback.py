@@ -46,14 +46,20 @@ class Rollback:
         self.reconcile = self.tool_calls.reconcile
 
     async def undo(
-        self, to_step: int | None = None, *, between: Callable[[], Awaitable[None]] | None = None
+        self,
+        to_step: int | None = None,
+        last_seen: int | None = None,
+        *,
+        between: Callable[[], Awaitable[None]] | None = None,
     ) -> UndoOutcome:
         """Undo effects of steps after `to_step` (all when None); return how many ended how, and the last of them.
 
+        `last_seen`: the newest effect that whoever asks was shown. Raises DecisionRefused when there is a later one.
         `between` is awaited before each one, when nothing is in flight. It may replace the stack by a trimmed one, or
         continue the workflow as a new execution; Rollback goes on there with what the stack and the store hold.
         When it raises Rejected, the effects that are left stay.
         """
+        self._require_seen(to_step, last_seen)
         outcome = UndoOutcome()
 
         def count(undone: Undone) -> None:
@@ -65,6 +71,11 @@ class Rollback:
         finally:
             self.context.settle_plans()
         return outcome
+
+    def _require_seen(self, to_step: int | None, last_seen: int | None) -> None:
+        newest = next((slot.effect for slot in self.context.state.undo.to_undo(to_step)), 0)
+        if last_seen is not None and newest > last_seen:
+            raise DecisionRefused(f"undo: effect {newest} is newer than what was shown; look at what would be undone")
 
     async def undo_effects(self, effects: Collection[int]) -> None:
         """Undo these effects only, the last one first."""

@@ -75,7 +75,7 @@ async def _undo(talk: Talking, _: str) -> None:
             break
         talk.terminal.say("nothing was undone: it has changed since it was shown; this is how it stands now", "yellow")
         shown = await control.previewed(run.id)
-    await control.undo(run.id, by=talk.by)
+    await control.undo(run.id, by=talk.by, last_seen=shown.newest)
 
 
 async def _budget(talk: Talking, given: str) -> None:

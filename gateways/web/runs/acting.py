@@ -95,12 +95,12 @@ class Acting:
 
     async def undo(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Take effects back: within the run while it is open, and by a run of its own after its end."""
-        to_step = said.get("to_step")
+        to_step, seen = said.get("to_step"), said["last_seen"]
         if not found.is_open:
-            undoing = await run.start_undo(to_step, by=by)
+            undoing = await run.start_undo(to_step, last_seen=seen, by=by)
             return "The undo has begun; what becomes of it is shown here.", {"workflow_id": undoing.id}
         taken = asyncio.Event()
-        task = asyncio.create_task(run.undo(to_step, by=by, taken=taken))
+        task = asyncio.create_task(run.undo(to_step, last_seen=seen, by=by, taken=taken))
         hearing = asyncio.create_task(taken.wait())
         self._going_on.add(task)
         task.add_done_callback(self._going_on.discard)
@@ -163,6 +163,8 @@ def _endpoint(page: PageRoutes, name: str, deed: Deed) -> Callable[[Request, Vis
             seen = await _preview(page, found, name, said)
             if not seen.is_what_was_seen(confirmed):
                 return _ask(request, visitor, page, _Question(found, name, said, seen, again=bool(confirmed)))
+            # Nothing that the run does from now on is undone unseen.
+            said["last_seen"] = seen.newest
         run = page.backstay.run(found.workflow_id)
         try:
             words, answer = await deed(found, run, said, visitor.by)
