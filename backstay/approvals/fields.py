@@ -47,8 +47,17 @@ class FormField(NamedTuple):
 
     @property
     def default(self) -> Any:
-        """Return what holds when nothing is typed; None for none."""
-        return self.schema.get("default")
+        """Return what holds when nothing is typed; None for none, and where several choices need a list."""
+        held = self.schema.get("default")
+        return None if self.kind == "choices" and not isinstance(held, list) else held
+
+    @property
+    def preselected(self) -> tuple[int, ...]:
+        """Return the positions of the choices that hold when nobody chooses any."""
+        if self.default is None:
+            return ()
+        held: list[Any] = self.default if self.kind == "choices" else [self.default]
+        return tuple(at for at, choice in enumerate(self.choices) if any(choice.value == value for value in held))
 
     @property
     def default_text(self) -> str:

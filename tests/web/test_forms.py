@@ -13,6 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestK
 from backstay.testing import Reply
 from gateways.web.forms import edited_fields, edits_in, entered_in
 from gateways.web.sent import Submission
+from people.decide.looking import KnownRequest
 from people.requests.form import DecisionForm, decision_of
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
@@ -206,6 +207,32 @@ def read(request, **fields):
 
 def sent(**fields):
     return Submission({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
+
+
+ODD_DEFAULTS = {
+    "text": {"type": "array", "items": {"enum": [1, 2]}, "default": "x"},
+    "object": {"type": "array", "items": {"enum": [["a"], 2]}, "default": {}},
+    "letters": {"type": "array", "items": {"enum": ["a", "b"]}, "default": "ab"},
+    "number": {"type": "array", "items": {"enum": ["a", "b"]}, "default": 7},
+    "lists": {"type": "array", "items": {"enum": [["a"], 2]}, "default": [["a"]]},
+    "nothing": {"enum": ["a", None], "default": None},
+    "list": {"enum": ["a", ["b"]], "default": ["b"]},
+}
+
+
+@promise("page:odd-defaults")
+async def test_a_default_of_a_server_that_is_no_choice_chooses_nothing(shared, monkeypatch):
+    _, _, _, person = shared
+    asked = request_of({"type": "object", "properties": ODD_DEFAULTS})
+
+    async def look(run, store, request_id, run_id=None):
+        return KnownRequest(run.id, request_id, None, asked)
+
+    monkeypatch.setattr("gateways.web.requests.look", look)
+    shown = await person.get("/requests/odd/r1")
+    assert shown.status_code == 200
+    assert re.findall(r'name="(x[.][0-9]+)" value="([0-9]+)" checked', shown.text) == [("x.4", "0")]
+    assert re.findall(r'<option value="([0-9]+)" selected', shown.text) == ["1"]
 
 
 SCHEMA = {

@@ -65,14 +65,9 @@ def _input(block: str, field: FormField) -> InputBlock:
     common: dict[str, Any] = {"optional": not field.required, "hint": field.line()}
     if field.kind in {"choice", "choices"} and len(field.choices) <= MOST_OPTIONS:
         options = [(str(n), choice.title or as_typed(choice.value)) for n, choice in enumerate(field.choices)]
-        default: Any = field.default
+        initial = [str(n) for n in field.preselected]
         if field.kind == "choice":
-            chosen = [
-                str(n) for n, choice in enumerate(field.choices) if default is not None and choice.value == default
-            ]
-            return choice_input(block, label, options, initial=chosen[0] if chosen else None, **common)
-        held = default if isinstance(default, list) else []
-        initial = [str(n) for n, choice in enumerate(field.choices) if choice.value in held]
+            return choice_input(block, label, options, initial=initial[0] if initial else None, **common)
         return several_input(block, label, options, initial=initial, **common)
     if field.kind == "yes or no":
         initial_word = {True: "yes", False: "no"}.get(field.default) if isinstance(field.default, bool) else None
