@@ -216,7 +216,8 @@ def _value(field: FormField, typed: Typed) -> Any:
 def _chosen(field: FormField, positions: tuple[int, ...]) -> Any:
     chosen = [field.choices[at].value for at in positions if at in range(len(field.choices))]
     if field.kind == "choices":
-        return chosen if chosen or field.required else NOTHING
+        # A person who unticks all that was chosen beforehand wants none, and no default of the server.
+        return chosen if chosen or field.required or field.preselected else NOTHING
     return next(iter(chosen), NOTHING)
 
 

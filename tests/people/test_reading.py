@@ -246,6 +246,20 @@ def test_a_default_is_sent_as_it_is_and_null_and_an_empty_list_are_something():
     }
 
 
+@promise("approvals:none-chosen")
+def test_whoever_unticks_what_was_chosen_beforehand_chooses_nothing_and_says_so():
+    tags = {"type": "array", "items": {"enum": ["a", "b"]}}
+    properties = {"held": {**tags, "default": ["a"]}, "free": tags, "other": {**tags, "default": ["gone"]}}
+    asked = request("elicitation", ("answer",), calls=(), schema={"type": "object", "properties": properties})
+    form, view = DecisionForm.of(asked), answer.form(asked, PLACE)
+
+    assert on_the_page(asked, verdict="answer") == {"verdict": "answer", "answer": {"held": []}}
+    unticked = in_slack(view, lambda given: answer.entered(form, given), {"field.held": []})
+    assert decision_of(form, unticked)["answer"] == {"held": []}
+    as_it_was = in_slack(view, lambda given: answer.entered(form, given), {})
+    assert decision_of(form, as_it_was)["answer"] == {"held": ["a"]}
+
+
 @promise("approvals:one-reading")
 def test_a_text_in_quotes_is_read_by_a_flag_as_at_a_prompt():
     form = DecisionForm.of(request("elicitation", ("answer",), calls=(), schema=FORM))
