@@ -280,6 +280,23 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
     assert (refused.status_code, by_api.status_code, of_other, again) == (429, 429, 200, 200)
 
 
+@promise("page:run-decisions")
+async def test_what_people_do_to_a_run_is_among_its_decisions_by_its_name(open_engine):
+    scripts = Scripts()
+    async with page_of(open_engine, scripts) as (running, served, ana):
+        handle = await running.start(scripts.task(send("a"), user_id=ANA))
+        await pending(handle)
+        await post(ana, f"/runs/{handle.id}/pause")
+        await post(ana, f"/runs/{handle.id}/resume")
+        await post(ana, f"/runs/{handle.id}/top_up", max_steps="1")
+        await served.page.backstay.run(handle.id).approve("r1", by=ANA)
+        await ended(handle)
+        told = card((await ana.get(f"/runs/{handle.id}")).text, "decisions")
+
+    said_there = [words.split()[0] for words in re.findall(r"</strong>\s*([a-z_ ]+)", told)]
+    assert said_there[1:] == ["top", "resume", "pause"]
+
+
 async def first_status(person, path):
     async with person.stream("GET", path) as answer:
         return answer.status_code
