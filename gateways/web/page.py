@@ -101,7 +101,7 @@ class PageRoutes:
         filters.update(FILTERS, decided_words=decided_words, foldable=FoldedArgument.of, is_folded=is_folded)
         known: dict[str, Any] = self._templates.globals
         known.update(request_path=request_path, run_path=run_path, version=version())
-        known.update(run_place=run_place, run_query=run_query)
+        known.update(run_place=run_place, run_query=run_query, blob_path=blob_path)
 
     @property
     def key(self) -> bytes | None:
@@ -193,6 +193,11 @@ def request_path(workflow_id: str, request_id: str) -> str:
 def run_path(workflow_id: str) -> str:
     """Return where a run is shown."""
     return f"/runs/{quote(workflow_id, safe='')}"
+
+
+def blob_path(workflow_id: str, ref: str) -> str:
+    """Return where what a run has stored is shown."""
+    return f"/blobs/{quote(workflow_id, safe='')}/{quote(ref, safe='')}"
 
 
 def run_place(found: KnownRun) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 
@@ -278,6 +279,20 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
         await handle.terminate()
 
     assert (refused.status_code, by_api.status_code, of_other, again) == (429, 429, 200, 200)
+
+
+@promise("page:blob-places")
+async def test_what_a_run_has_stored_is_found_whatever_signs_its_workflow_id_has(open_engine):
+    scripts = Scripts()
+    many = Reply(calls=[("mail__list_customers", {})])
+    async with page_of(open_engine, scripts) as (running, _, ana):
+        handle = await running.start(scripts.task(many, user_id=ANA), "odd/name ü?#")
+        await ended(handle)
+        shown = (await ana.get(f"/runs/{quote(handle.id, safe='')}")).text
+        (answer,) = {html.unescape(link) for link in re.findall(r'href="(/blobs/[^"]+)"', shown)}
+        opened = await ana.get(answer)
+
+    assert (opened.status_code, "Stored answer" in opened.text) == (200, True)
 
 
 @promise("page:run-decisions")
