@@ -12,6 +12,8 @@ from backstay.frozen import Frozen
 from backstay.task.event import Event
 
 PAGE_BYTES = 100 * 1024
+LONGEST_PATH = 1000
+"""Characters of a path."""
 
 
 class Reading(Frozen):
@@ -21,7 +23,7 @@ class Reading(Frozen):
     after: int | None = Field(default=None, strict=True, ge=0, le=MOST)
     messages: int | None = Field(default=None, strict=True, ge=0, le=MOST)
     """The number of the last event whose messages are known; 0 for all of them."""
-    path: str = Field(default="", max_length=1000)
+    path: str = Field(default="", max_length=LONGEST_PATH)
     """Where in the payload, such as `invoices.3.total`."""
     as_text: bool = Field(default=False, strict=True)
     """Whether to read the JSON text of what is there, whatever it is; a string is read as it is."""
@@ -60,16 +62,44 @@ class Page(Frozen):
 
 
 def at_path(value: Any, path: str) -> Any:
-    """Return what is at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there."""
-    for key in [key for key in path.replace("[", ".").replace("]", "").split(".") if key and key != "$"]:
+    """Return what is at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there.
+
+    A key that has dots or brackets of its own is written as it is: of several keys that fit, the longest counts.
+    """
+    steps = steps_to(value, path)
+    return steps[-1][1] if steps else value
+
+
+def steps_to(value: Any, path: str) -> list[tuple[str, Any]]:
+    """Return each key or number of a path, with what is there; raises as `at_path` does."""
+    steps: list[tuple[str, Any]] = []
+    while path:
+        fits = _fitting_key(value, path)
+        if not fits and path[0] in ".[]":
+            path = path[1:]
+            continue
+        key = fits or path.replace("[", ".").replace("]", ".").partition(".")[0]
+        # A key may begin with a dot, so no more than what parts two keys is left out.
+        path = path[len(key) :].removeprefix("]")
+        path = path[1:] if path[:1] in {".", "["} else path
         if isinstance(value, dict) and key in value:
             value = value[key]
         elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
             value = value[int(key)]
+        elif key == "$":
+            continue
         else:
             known = ", ".join(list(value)[:10]) if isinstance(value, dict) else f"a {type(value).__name__}"
             raise ArgumentsInvalid(f"path: {key[:60]!r} does not exist; there is {known[:300]}")
-    return value
+        steps.append((key, value))
+    return steps
+
+
+def _fitting_key(value: Any, path: str) -> str:
+    """Return the longest key of an object with which a path begins; empty for none."""
+    keys = [str(key) for key in value] if isinstance(value, dict) else []
+    fits = [key for key in keys if path.startswith(key) and path[len(key) : len(key) + 1] in {"", ".", "[", "]"}]
+    return max(fits, key=len, default="")
 
 
 def page_of(value: Any, reading: Reading) -> Page:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.task.event import Event
-from backstay.task.reading import PAGE_BYTES, Reading, page_of, page_of_events
+from backstay.task.reading import PAGE_BYTES, Reading, at_path, page_of, page_of_events
 from tests.requirements import promise
 
 REF = "a" * 40
@@ -44,6 +44,40 @@ def test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path():
     assert "".join(page.value for page in pages(record)) == canonical(record)
     with pytest.raises(ArgumentsInvalid, match=r"item 1 is larger than a page; read path 'rows\.1'"):
         page_of([1, "x" * PAGE_BYTES], Reading(ref=REF, path="rows", offset=1))
+
+
+HELD = {
+    "a": {"b": "wrong", "c": [{"x": 1}, [7]], ".h": 2, "h": 3},
+    "a.b": {"z": 4},
+    "report.md": {"k": [5]},
+    "x[0]": 6,
+}
+
+
+@promise("clients:reading-paths")
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("", HELD),
+        ("a.b", {"z": 4}),
+        ("a.b.z", 4),
+        ("report.md.k.0", 5),
+        ("x[0]", 6),
+        ("a.c[0].x", 1),
+        ("$.a.c.1[0]", 7),
+        (".a..h", 2),
+        ("a.h", 3),
+    ],
+)
+def test_a_path_leads_to_a_key_with_dots_or_brackets_of_its_own(path, there):
+    assert at_path(HELD, path) == there
+
+
+@promise("clients:reading-paths")
+@pytest.mark.parametrize(("path", "said"), [("a.q", "'q' does not exist; there is b, c, .h, h"), ("a.c.2", "a list")])
+def test_a_path_that_leads_nowhere_says_what_is_there(path, said):
+    with pytest.raises(ArgumentsInvalid, match=said):
+        at_path(HELD, path)
 
 
 @promise("clients:reading-events-end")

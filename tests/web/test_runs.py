@@ -14,6 +14,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from gateways.web.runs import acting
+from store.blobs.shown import RECORD
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
@@ -293,6 +294,35 @@ async def test_what_a_run_has_stored_is_found_whatever_signs_its_workflow_id_has
         opened = await ana.get(answer)
 
     assert (opened.status_code, "Stored answer" in opened.text) == (200, True)
+
+
+@promise("page:blob-keys")
+async def test_a_link_to_a_part_of_what_is_stored_leads_there_whatever_its_key_is(open_engine):
+    stored = {
+        "report.md": {"size": [1, {"deep": "x"}]},
+        "a": {"b": {"wrong": 1}, "c": {"right": 1}},
+        "a.b": {"right": 2},
+        "x[0]": {"right": 3},
+        ".env": {"right": 4},
+        "": {"right": 5},
+    }
+    scripts = Scripts()
+    async with page_of(open_engine, scripts) as (running, served, ana):
+        handle = await running.start(scripts.task(Reply(text="done"), user_id=ANA))
+        await ended(handle)
+        blobs = served.page.store.blobs.of(f"{handle.id}/{handle.first_execution_run_id}")
+        place = f"/blobs/{handle.id}/{await blobs.put_json({'kind': RECORD, 'digest': {'data': stored}})}"
+        found, way = {}, {}
+        for path in ("", "?path=a"):
+            for link, name in re.findall(r'<dt><a href="([^"]+)">([^<]*)</a></dt>', (await ana.get(place + path)).text):
+                address = place + html.unescape(link)
+                found[name] = (await ana.get(address, headers={"Accept": "application/json"})).json()["value"]
+                crumbs = (await ana.get(address)).text.partition('class="crumbs path"')[2].partition("</nav>")[0]
+                way[name] = [html.unescape(crumb) for crumb in re.findall(r">([^<]+)</a>", crumbs)[1:]]
+
+    # An entry that no path leads to has no link.
+    assert found == {name: value for name, value in stored.items() if name} | {"c": {"right": 1}}
+    assert way == {name: [name] for name in stored if name} | {"c": ["a", "c"]}
 
 
 @promise("page:run-decisions")

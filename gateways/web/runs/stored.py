@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,12 +13,12 @@ from starlette.routing import BaseRoute
 
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
+from backstay.task.reading import LONGEST_PATH, Reading, at_path, page_of, steps_to
 from backstay.task.reading import Page as Part
-from backstay.task.reading import Reading, at_path, page_of
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes
-from people.runs.finding import KnownRun, find
+from people.runs.finding import find
 
 _ROWS, _CHARACTERS = 50, 20_000
 """How much of a list, or of a string, one page shows unless it is asked for more."""
@@ -37,7 +39,8 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
             raise ArgumentsInvalid("ref: this run has stored nothing yet")
         found.row.require_not_pruned()
         whole = await page.store.blobs.of(found.run).named_by_a_person(str(reading.ref))
-        value = at_path(whole, reading.path)
+        steps = steps_to(whole, reading.path)
+        value = steps[-1][1] if steps else whole
         match request.query_params.get("as", ""):
             case "json":
                 return _download(value, str(reading.ref), "json")
@@ -47,8 +50,11 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
                 part = await asyncio.to_thread(page_of, value, reading)
         if is_for_programs(request.scope):
             return page.json(visitor, part.answer(reading))
-        shown = _shown(value, part, reading) | _around(request, found, reading, part)
-        return page.render(request, visitor, "runs/blob.html", found=found, **shown)
+        address = partial(_address, {"run": found.run_id} if "run" in request.query_params else {})
+        keys = [key for key, _ in steps]
+        shown = _shown(value, part, reading) | _around(address, keys, reading, part)
+        inner = partial(_inner, address, whole, keys)
+        return page.render(request, visitor, "runs/blob.html", found=found, inner=inner, **shown)
 
     return [page.get("/blobs/{workflow_id:id}/{ref:id}", blob)]
 
@@ -82,22 +88,29 @@ def _download(value: Any, ref: str, kind: str) -> Response:
     return Response(body, media_type=types[kind], headers={"Content-Disposition": named})
 
 
-def _around(request: Request, found: KnownRun, reading: Reading, part: Part) -> dict[str, Any]:
+def _address(run: dict[str, str], **more: Any) -> str:
+    asked = {name: value for name, value in (run | more).items() if value not in ("", None, 0)}
+    return f"?{urlencode(asked)}"
+
+
+def _inner(address: Callable[..., str], whole: Any, keys: list[str], key: str | int, item: Any) -> str:
+    """Return the address of an entry; empty where it has no page, or its path is too long or leads elsewhere."""
+    path = ".".join([*keys, str(key)])
+    try:
+        leads = _opens(item) and len(path) <= LONGEST_PATH and at_path(whole, path) is item
+    except ArgumentsInvalid:
+        leads = False
+    return address(path=path) if leads else ""
+
+
+def _around(address: Callable[..., str], keys: list[str], reading: Reading, part: Part) -> dict[str, Any]:
     """Return the addresses beside a page: of the parts above it, of the next part, and of the whole as a file."""
-    run = {"run": found.run_id} if "run" in request.query_params else {}
-
-    def address(**more: Any) -> str:
-        asked = {name: value for name, value in (run | more).items() if value not in ("", None, 0)}
-        return f"?{urlencode(asked)}"
-
-    keys = [key for key in reading.path.split(".") if key]
     crumbs = [(key, address(path=".".join(keys[: at + 1]))) for at, key in enumerate(keys)]
     before = max(0, reading.offset - (reading.limit or _ROWS))
     return {
         "ref": reading.ref,
         "crumbs": crumbs,
         "top": address(),
-        "inner": lambda key: address(path=".".join([*keys, str(key)])),
         "next": None if part.next is None else address(path=reading.path, offset=part.next, limit=reading.limit),
         "previous": address(path=reading.path, offset=before, limit=reading.limit) if reading.offset else None,
         "json_file": address(path=reading.path, **{"as": "json"}),
@@ -109,13 +122,13 @@ def _shown(value: Any, part: Part, reading: Reading) -> dict[str, Any]:
     """Return a part of a payload in the form that suits it: a table, a list of entries, or a string."""
     match value:
         case list() if (columns := _columns(part.value)) is not None:
-            rows = [[_cell(row.get(name)) for name in columns] for row in part.value]
+            rows = [(row, [_cell(row.get(name)) for name in columns]) for row in part.value]
             return {"form": "table", "columns": columns, "rows": rows, "offset": reading.offset, "total": part.total}
         case list():
-            entries = [(reading.offset + at, _cell(item), _opens(item)) for at, item in enumerate(part.value)]
+            entries = [(reading.offset + at, _cell(item), item) for at, item in enumerate(part.value)]
             return {"form": "entries", "entries": entries, "offset": reading.offset, "total": part.total}
         case dict() if part.value is value and len(value) <= _MOST_ENTRIES:
-            entries = [(name, _cell(item), _opens(item)) for name, item in value.items()]
+            entries = [(name, _cell(item), item) for name, item in value.items()]
             return {"form": "entries", "entries": entries, "offset": 0, "total": len(value)}
         case _:
             text = part.value if isinstance(part.value, str) else json.dumps(part.value, indent=2, ensure_ascii=False)
