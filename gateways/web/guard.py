@@ -46,6 +46,7 @@ KINDS = {
     409: "Conflict",
     413: "TooLarge",
     415: "UnsupportedMediaType",
+    429: "TooMany",
 }
 """What JSON calls an error that is none of the engine's."""
 

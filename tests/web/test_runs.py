@@ -280,6 +280,7 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
         await handle.terminate()
 
     assert (refused.status_code, by_api.status_code, of_other, again) == (429, 429, 200, 200)
+    assert by_api.json()["error"]["type"] == "TooMany"
 
 
 @promise("page:blob-places")
