@@ -8,6 +8,9 @@ from typing import Any
 from sandbox.workspaces.workspace import WorkspaceCall
 from sandbox.workspaces.workspaces import Workspaces
 
+WROTE_MUCH = r"it wrote (more than 1 MB|[0-9]+ bytes, more than 1048576); nothing of it was kept"
+"""What is said of a call that writes more than a megabyte: it is seen while it writes, or at its end."""
+
 
 @dataclass
 class Desk:
