@@ -100,7 +100,7 @@ def _looked_at(plain: dict[str, Any], redactor: Redactor, most: int) -> tuple[in
 
 def with_beside(message: dict[str, Any], beside: MessageExtras) -> dict[str, Any]:
     """Return a message with what was beside it; the engine's own words stay as they are."""
-    found = {**_foreign(beside.message), **message}
+    found = {**foreign(beside.message), **message}
     if "tool_calls" in message:
         pairs = enumerate(message["tool_calls"])
         found["tool_calls"] = [_call(call, _at(beside.calls, n), _at(beside.functions, n)) for n, call in pairs]
@@ -110,34 +110,16 @@ def with_beside(message: dict[str, Any], beside: MessageExtras) -> dict[str, Any
 def _call(call: dict[str, Any], beside: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
     if not beside and not function:
         return call
-    return {**_foreign(beside), **call, "function": {**_foreign(function), **call["function"]}}
+    return {**foreign(beside), **call, "function": {**foreign(function), **call["function"]}}
 
 
-def _foreign(given: Mapping[str, Any]) -> dict[str, Any]:
+def foreign(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is not one of the engine's own fields in a message, a call or a function."""
     return {name: value for name, value in given.items() if name not in OWN}
 
 
 def _at(listed: tuple[dict[str, Any], ...], place: int) -> Mapping[str, Any]:
     return listed[place] if place < len(listed) else {}
-
-
-def masked(request: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Return a request without known secrets; additions to a message go as they came, or not at all."""
-    found = redactor.without_known(request)
-    if found is request:
-        return request
-    pairs = zip(found["messages"], request["messages"], strict=True)
-    return {**found, "messages": [_whole_or_bare(clean, given) for clean, given in pairs]}
-
-
-def _whole_or_bare(clean: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    if given["role"] != "assistant":
-        return clean
-    changed = _foreign(clean) != _foreign(given) or any(
-        _foreign(kept) != _foreign(other) or _foreign(kept["function"]) != _foreign(other["function"])
-        for kept, other in zip(clean.get("tool_calls", ()), given.get("tool_calls", ()), strict=True)
-    )
-    return bare(clean) if changed else clean
 
 
 def bare(message: dict[str, Any]) -> dict[str, Any]:

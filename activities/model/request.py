@@ -15,6 +15,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from activities.endpoints.endpoints import Target
 from activities.media.parts import MediaParts
 from activities.model.functions import functions_for
+from activities.model.masking import masked
 from activities.model.message import MessageExtras
 from activities.model.observations import Way
 from activities.model.opaque import FIELD, with_beside
@@ -25,6 +26,7 @@ from backstay.digests.told import told
 from backstay.plans.definition import PlanDefinition
 from backstay.plans.review import PlanWork
 from backstay.profile import Profile
+from backstay.redaction.redactor import Redactor
 from backstay.requests import AskModel
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -143,30 +145,36 @@ def request_for(
     beside: Mapping[str, MessageExtras] = _NOTHING,
     results: Mapping[int, str] = MappingProxyType({}),
     media: MediaParts | None = None,
+    redactor: Redactor | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
     `beside`: what was beside the messages of this very model, which alone is given it back.
     `offered`: the plans that are offered as functions, and `finish` that function for a task that wants a value.
+    `redactor`: knows the secrets that no message may hold, nor what servers say of their tools, which are not answers,
+    and can be made to carry a secret all the same.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
     role, room, most = settings.system_role, target.context_tokens, _most_tokens(target, settings)
     request = {"model": target.model, "max_completion_tokens": most}
+    hide = partial(masked, redactor=redactor)
     if ask.closing:
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
-        return request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}, 0
+        return hide(request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}), 0
     if ask.perception:
-        return _short(request | _perceiving(transcript, catalog, role, way)), 0
+        return hide(_short(request | _perceiving(transcript, catalog, role, way))), 0
     if ask.work is not None:
-        return _short(request | _reviewing(ask.work, results, transcript, role, way)), 0
+        return hide(_short(request | _reviewing(ask.work, results, transcript, role, way))), 0
     offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
     items, dropped = _trimmed(transcript, beside, _room(cap_tokens, room, most, functions))
     # The rest of the budget comes last, so that the prefix stays the same from step to step and can be cached.
     messages = [*messages_of(items, role, beside, media), *([_left(ask)] if ask.budget else [])]
+    # Before functions become words of a message: the name of a tool may hold a word that is a secret.
+    asked = hide({"messages": messages, "tools": functions})
     if way == "functions":
-        return request | {"messages": messages, "tools": functions}, dropped
-    return request | _json_answer(messages, functions, role, way), dropped
+        return request | asked, dropped
+    return request | _json_answer(asked["messages"], asked["tools"], role, way), dropped
 
 
 def _trimmed(transcript: Transcript, beside: Mapping[str, MessageExtras], cap_tokens: int) -> tuple[list[Item], int]:

@@ -28,7 +28,7 @@ from activities.model.learned import LearnedDialects
 from activities.model.learning import EFFORT, GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
 from activities.model.message import MessageExtras
 from activities.model.observations import Observations, Way
-from activities.model.opaque import maker, masked
+from activities.model.opaque import maker
 from activities.model.output import WantedOutput
 from activities.model.refusals import numbers_in
 from activities.model.request import request_for
@@ -40,7 +40,6 @@ from activities.resources import Resources
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ModelUnavailable, ReservationTooSmall
-from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from toolbox.catalog.catalog import Catalog
@@ -201,7 +200,7 @@ class Sending:
         return self.observations.ways(target, loaded.transcript, perceives=ask.purpose in {"perception", "review"})
 
     async def _prepared(self, ask: calls.AskModel, loaded: RequestMaterial, trial: _Trial) -> _ReadyRequest:
-        target, dialect, held = trial.target, trial.dialect, loaded.held
+        target, dialect = trial.target, trial.dialect
         if dialect.context_tokens is not None:
             room = min(dialect.context_tokens, target.context_tokens or dialect.context_tokens)
             target = replace(target, context_tokens=room)
@@ -211,11 +210,8 @@ class Sending:
             # The answer that there is to be room for may be what makes it too long.
             most = max(min(most, LEAST_ANSWER), most >> trial.halvings)
         request = request | {LIMIT: most}
-        # The descriptions that servers give of their tools are not answers, and can be made to carry a secret all the
-        # same.
-        clean = masked(request, held.redactor) if held.handles else request
-        clean, asked, content = self._within_tokens(ask, clean, dialect, loaded.media)
-        form = await request_in(target, asked, content, held.redactor if held.handles else None)
+        clean, asked, content = self._within_tokens(ask, request, dialect, loaded.media)
+        form = await request_in(target, asked, content)
         post, size, seen = form.whole(), len(content), loaded.media.tokens_in(content)
         # An endpoint counts no more than its model can be shown.
         seen = min(seen, target.context_tokens or seen)
@@ -237,6 +233,7 @@ class Sending:
         options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
         options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside, "results": loaded.results}
         options["media"] = loaded.media
+        options["redactor"] = loaded.held.redactor if loaded.held.handles else None
         request, dropped = request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
         if target.effort is not None and ask.purpose == "step":
             request[EFFORT] = target.effort
@@ -396,16 +393,11 @@ class Sending:
             self.bills.note(prepared.key, target.name, target.where, billed=billed, most=prepared.honest)
 
 
-async def request_in(
-    target: Target, asked: dict[str, Any], content: bytes, redactor: Redactor | None = None
-) -> ApiRequest:
-    """Return a request in the form of the API that its endpoint speaks; `content` is it as Chat Completions has it.
-
-    A native one is written anew from all that is asked, so it is searched for known secrets by `redactor` once more.
-    """
+async def request_in(target: Target, asked: dict[str, Any], content: bytes) -> ApiRequest:
+    """Return a request in the form of the API that its endpoint speaks; `content` is it as Chat Completions has it."""
     if target.api == "chat":
         return ChatRequest(asked, content)
-    return await native_model(target).request(asked, redactor)
+    return await native_model(target).request(asked)
 
 
 def load_natives(endpoints: Endpoints) -> None:

@@ -15,6 +15,7 @@ from activities.endpoints.endpoints import Target
 from activities.model.completion import ContextTooLong, RequestRefused, complete
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
+from activities.model.masking import masked
 from activities.model.message import MessageExtras
 from activities.model.native.writing import native
 from activities.model.opaque import with_beside
@@ -63,7 +64,7 @@ async def sent(api, client, request, *, streams, **more):
 
 async def answered(api, says, *, streams=False, **more):
     async with Vendor(api, lambda *_: says).open() as vendor, client_of(api, vendor.base_url) as client:
-        request = await native(api, MODELS[api]).request(asked_for(api, **more), None)
+        request = await native(api, MODELS[api]).request(asked_for(api, **more))
         return await sent(api, client, request, streams=streams)
 
 
@@ -83,8 +84,8 @@ async def test_what_was_signed_comes_back_unchanged_beside_its_calls(api, stream
     async with Vendor(api, script).open() as vendor, client_of(api, vendor.base_url) as client:
         messages, model, told = list(BEGUN), native(api, MODELS[api]), []
         for _ in range(3):
-            request = await model.request(asked_for(api, messages), None)
-            again = await model.request(asked_for(api, json.loads(json.dumps(messages))), None)
+            request = await model.request(asked_for(api, messages))
+            again = await model.request(asked_for(api, json.loads(json.dumps(messages))))
             assert request.whole().content == again.whole().content
             completion, words = await sent(api, client, request, streams=streams)
             told.append(words)
@@ -114,7 +115,7 @@ async def test_what_others_have_said_goes_to_a_native_api_as_plain_words_and_cal
 
     async with Vendor(api, script).open() as vendor, client_of(api, vendor.base_url) as client:
         messages = [*BEGUN, foreign, *answers, said, {"role": "user", "content": "Good?"}]
-        request = await native(api, MODELS[api]).request(asked_for(api, messages), None)
+        request = await native(api, MODELS[api]).request(asked_for(api, messages))
         completion, _ = await sent(api, client, request, streams=False)
 
     assert (completion.message["content"], vendor.refused) == ("Yes.", [])
@@ -127,15 +128,15 @@ async def test_a_call_that_was_changed_goes_back_changed_beside_what_was_signed(
     says = Says("I add both.", CALLS, "thought")
     async with Vendor(api, lambda *_: says).open() as vendor, client_of(api, vendor.base_url) as client:
         model = native(api, MODELS[api])
-        completion, _ = await sent(api, client, await model.request(asked_for(api), None), streams=False)
+        completion, _ = await sent(api, client, await model.request(asked_for(api)), streams=False)
     message = given_back(completion)
     message["content"] = "I add."
     message["tool_calls"][1]["function"]["arguments"] = '{"a":4}'
     answers = [{"role": "tool", "tool_call_id": call["id"], "content": "3"} for call in message["tool_calls"]]
 
-    written = (await model.request(asked_for(api, [*BEGUN, message, *answers]), None)).whole().content.decode()
+    written = (await model.request(asked_for(api, [*BEGUN, message, *answers]))).whole().content.decode()
     fewer = {**message, "tool_calls": message["tool_calls"][:1]}
-    plain = (await model.request(asked_for(api, [*BEGUN, fewer, answers[0]]), None)).whole().content.decode()
+    plain = (await model.request(asked_for(api, [*BEGUN, fewer, answers[0]]))).whole().content.decode()
 
     mark = {"responses": "enc-1", "anthropic": "sig-1", "gemini": b64encode(b"sig-1").decode()}[api]
     assert mark in written
@@ -257,7 +258,7 @@ async def test_one_bad_schema_takes_nothing_else_away(api):
     completion, _ = await answered(api, Says("Fine."), tools=[ADD, *tools])
     assert completion.message["content"] == "Fine."
 
-    request = await native(api, MODELS[api]).request(asked_for(api, tools=[ADD, *tools]), None)
+    request = await native(api, MODELS[api]).request(asked_for(api, tools=[ADD, *tools]))
     text = request.whole().content.decode()
     assert all(f'"t{n}"' in text for n in range(len(bad)))
     assert '"integer"' in text
@@ -272,7 +273,8 @@ async def test_a_known_secret_leaves_in_no_part_of_a_native_request(api):
     call["function"]["arguments"] = json.dumps({"a": secret})
     history = [message, {"role": "assistant", "content": "", "tool_calls": [call]}]
     history.append({"role": "tool", "tool_call_id": "c", "content": secret})
-    request = await native(api, MODELS[api]).request(asked_for(api, [*BEGUN, *history]), Redactor([secret]))
+    asked = masked(asked_for(api, [*BEGUN, *history]), Redactor([secret]))
+    request = await native(api, MODELS[api]).request(asked)
     for post in (request.whole(), request.streamed(frozenset())):
         assert "secret" not in post.content.decode()
         assert "desk__add" in post.content.decode()
@@ -288,7 +290,7 @@ async def test_a_native_api_is_asked_for_json_by_a_schema(api, strict):
     asked = asked_for(api, response_format={"type": "json_schema", "json_schema": form})
     del asked["tools"]
     async with Vendor(api, lambda *_: Says('{"n": 3}')).open() as vendor, client_of(api, vendor.base_url) as client:
-        request = await native(api, MODELS[api]).request(asked, None)
+        request = await native(api, MODELS[api]).request(asked)
         completion, _ = await sent(api, client, request, streams=False)
     (body,) = vendor.requests
     found = {
@@ -507,7 +509,7 @@ async def raw(api, head, part, pause_s=0.0):
 @promise("models:native-bounded")
 @pytest.mark.parametrize("api", MODELS)
 async def test_a_native_answer_is_bounded_in_bytes_and_in_time_and_read_only_in_forms_that_are_known(api):
-    request = await native(api, MODELS[api]).request(asked_for(api), None)
+    request = await native(api, MODELS[api]).request(asked_for(api))
     async with raw(api, HEAD % ("application/json", ""), b"x" * 65_536) as (client, count):
         with pytest.raises(ModelUnavailable, match=f"more than {ANSWER_BYTES} bytes"):
             await sent(api, client, request, streams=False)
@@ -540,7 +542,7 @@ async def test_a_native_stream_of_endless_words_is_not_read_to_its_end(api):
         render = {"responses": vendor._say_responses, "anthropic": vendor._say_anthropic, "gemini": vendor._say_gemini}
         begun = render[api](Says("w"))[1][:3]
     head += "".join(f"data: {json.dumps(each)}\n\n" for each in begun)
-    request = await native(api, MODELS[api]).request(asked_for(api), None)
+    request = await native(api, MODELS[api]).request(asked_for(api))
     async with raw(api, head, part) as (client, count):
         with pytest.raises(ModelUnavailable, match=f"more than {ANSWER_BYTES} bytes"):
             await sent(api, client, request, streams=True)

@@ -13,6 +13,7 @@ from activities.model.transcript import Transcript
 from backstay.canonical import canonical
 from backstay.digests.broken_up import put_together
 from backstay.plans.definition import PlanDefinition
+from backstay.redaction.redactor import Redactor
 from backstay.requests import AskModel
 from backstay.task.context import weigh
 from tests.requirements import promise
@@ -137,3 +138,88 @@ async def test_of_a_schema_a_model_is_told_what_tells_it_something_and_all_of_it
     }
     assert await defined.check({"title": "a", "nobody": None}) is None
     assert await defined.check({"title": ""}) is not None
+
+
+WORDS = (
+    *("customer", "function", "messages", "arguments", "parameters", "assistant", "properties", "description"),
+    *("response_format", "json_schema", "additionalProperties", "tool_calls", "search_tools", "desk__customer_query"),
+)
+QUERIED = {
+    "type": "object",
+    "properties": {
+        "customer": {"type": "string", "description": "a customer", "enum": ["customer", "supplier"]},
+        "description": {"$ref": "#/$defs/customer"},
+    },
+    "$defs": {"customer": {"type": "string", "default": "customer"}},
+    "required": ["customer"],
+}
+
+
+def with_known(way, *secrets, schema=QUERIED, name="customer_query", said="c"):
+    listed = ListedTool(name=name, description=f"Ask for {said}.", input_schema=schema)
+    defined = define("desk", listed, Declaration(), trusted=False, serial=False)
+    call = {"id": "c1", "type": "function"}
+    call["function"] = {"name": defined.function, "arguments": json.dumps({"a": said, "pin": 48213377})}
+    items = (
+        {"kind": "task", "text": f"t {said}"},
+        {"kind": "said", "text": "", "calls": [call]},
+        {"kind": "answer", "call_id": call["id"], "text": canonical({"data": said})},
+        {"kind": "tools", "call_id": "c2", "tools": [defined.name], "text": "{}"},
+    )
+    options = {"target": TARGET, "cap_tokens": 100_000, "way": way, "offered": {}}
+    options["redactor"] = Redactor(secrets) if secrets else None
+    transcript = Transcript("", items, weight=weigh(items))
+    return request_for(AskModel(model="m", context=""), transcript, build([defined], [], {}), SETTINGS, **options)[0]
+
+
+PROSE = frozenset(("content", "description", "default"))
+
+
+def bones(value, prose=PROSE):
+    """Return what makes a request what it is: its fields, and each value that is not there to be read."""
+    match value:
+        case dict():
+            below = {key: frozenset() if key == "properties" else PROSE for key in value}
+            return {key: key if key in prose else bones(item, below[key]) for key, item in value.items()}
+        case list():
+            return [bones(item) for item in value]
+        case _:
+            return value
+
+
+@promise("models:secret-words")
+@pytest.mark.parametrize("way", ["functions", "strict", "free"])
+@pytest.mark.parametrize("word", WORDS)
+def test_a_secret_that_is_an_ordinary_word_leaves_a_request_what_it_is(way, word):
+    request, plain = with_known(way, word), with_known(way)
+    assert bones(request) == bones(plain)
+    shown = with_known(way, word, said=word)
+    assert word not in [message.get("content") for message in shown["messages"]]
+    assert "[REDACTED:known]" in canonical(shown["messages"])
+    (offered,) = [canonical(m["content"]) for m in request["messages"] if "desk__customer_query" in canonical(m)][:1]
+    assert way == "functions" or '\\"name\\":\\"desk__customer_query' in offered
+
+
+@promise("models:secret-words")
+@pytest.mark.parametrize("way", ["functions", "strict", "free"])
+def test_a_server_says_no_other_secret_in_the_names_of_its_tools(way):
+    secret = "hx7Kp2mQ9wLz"
+    named = {"type": "object", "properties": {secret: {"type": "string", "const": secret}}, "required": [secret]}
+    assert secret in canonical(with_known(way, "another-one-4711", schema=named))
+    request = with_known(way, secret, schema=named)
+    assert secret not in canonical(request)
+    assert "desk__customer_query" in canonical(request)
+    request = with_known(way, secret, name=f"tell_{secret}", schema={"enum": [*secret]})
+    assert secret not in canonical(request)
+    assert "desk__tell" not in canonical(request)
+    assert "search_tools" in canonical(request)
+    request = with_known(way, secret, schema={"type": "object", "enum": [*secret]})
+    assert canonical([*secret])[1:-1] not in canonical(request).replace("\\", "")
+
+
+@promise("models:secret-words")
+def test_the_arguments_of_a_call_stay_json_where_a_number_is_a_secret():
+    request = with_known("functions", "48213377")
+    (call,) = [call for message in request["messages"] for call in message.get("tool_calls", ())]
+    assert "48213377" not in call["function"]["arguments"]
+    assert json.loads(call["function"]["arguments"])

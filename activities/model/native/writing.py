@@ -48,7 +48,6 @@ from activities.model.shaping import LIMIT
 from activities.model.streaming import Say, StreamedAnswer
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ModelRefused
-from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 
 _NOWHERE = "https://native.invalid"
@@ -142,7 +141,7 @@ class NativeModel:
     known: OrderedDict[str, ToolDefinition] = field(default_factory=OrderedDict[str, ToolDefinition])
     """Functions in a form that the library takes, by what is asked for."""
 
-    async def request(self, asked: Mapping[str, Any], redactor: Redactor | None) -> NativeRequest:
+    async def request(self, asked: Mapping[str, Any]) -> NativeRequest:
         """Return a request of Chat Completions in the form of this API; raises ModelRefused for one that has none."""
         settings = self._settings(next((asked[name] for name in _LIMITS if name in asked), None))
         if (effort := asked.get(EFFORT)) is not None:
@@ -162,8 +161,7 @@ class NativeModel:
             within_limit(body)
             mark_for_cache(body)
         headers = {name: value for name, value in sent.headers.items() if name.startswith("anthropic-")}
-        clean = body if redactor is None else redactor.without_known(body)
-        return NativeRequest(clean, sent.url.raw_path.decode(), headers, self)
+        return NativeRequest(body, sent.url.raw_path.decode(), headers, self)
 
     def _settings(self, most: int | None) -> ModelSettings:
         settings = self.settings.copy()
