@@ -6,7 +6,7 @@ A secret may be a word such as `customer`, which is also the name of a field, a 
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from activities.model.opaque import bare, foreign
 from backstay.canonical import canonical, read_json, texts_of
@@ -18,12 +18,17 @@ _PROSE = frozenset({"description", "title", "$comment", "default", "example", "e
 """Fields of a schema that are there to be read."""
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Fields that hold a schema for each name."""
+_TOLD = frozenset({"short_description", "reason"})
+"""Fields of a hit that are there to be read."""
 _NAME = "REDACTED"
 """Stands for a name; endpoints take no brackets there."""
 
 
+_Given = TypeVar("_Given")
+
+
 class _Change(NamedTuple):
-    """What becomes of the parts of a request, which are always asked for in the same order."""
+    """Hold the changes to the parts of a request, which are always asked for in the same order."""
 
     prose: Callable[[Any], Any]
     """Takes what may say anything: a string, or an example in JSON."""
@@ -38,22 +43,31 @@ def masked(request: dict[str, Any], redactor: Redactor | None) -> dict[str, Any]
     Roles, ids, the model and the engine's own fields stay. A name stays where the secret in it is an ordinary word;
     a function with any other secret in its name is left out.
     """
+    return _masked(request, redactor, _changed)
+
+
+def masked_hits(hits: list[dict[str, Any]], redactor: Redactor) -> list[dict[str, Any]]:
+    """Return what a search found as `masked` does a request."""
+    return _masked(hits, redactor, _hits)
+
+
+def _masked(given: _Given, redactor: Redactor | None, changed: Callable[[_Given, _Change], _Given]) -> _Given:
     if redactor is None or not redactor.known:
-        return request
+        return given
     known = redactor.known
     prose: list[Any] = []
     names: list[str] = []
-    _changed(request, _Change(partial(_noted, prose), partial(_noted, prose), partial(_noted, names)))
+    changed(given, _Change(partial(_noted, prose), partial(_noted, prose), partial(_noted, names)))
     clean = redactor.without_known(prose)
     if clean is prose and not known.occur_in(" ".join(names)):
-        return request
+        return given
     parts = iter(clean)
 
     def choice(text: str) -> str:
         shown = next(parts)
         return text if shown != text and _in_words(text, known) else shown
 
-    return _changed(request, _Change(lambda _: next(parts), choice, partial(_name, known)))
+    return changed(given, _Change(lambda _: next(parts), choice, partial(_name, known)))
 
 
 def _noted(noted: list[Any], part: Any) -> Any:
@@ -146,3 +160,12 @@ def _below(key: str, item: Any, change: _Change, *, is_named: bool) -> Any:
     if key == "const" and isinstance(item, str):
         return change.choice(item)
     return _schema(item, change, is_named=key in _NAMED)
+
+
+def _hits(hits: list[dict[str, Any]], change: _Change) -> list[dict[str, Any]]:
+    pairs = [(hit, _hit(hit, change)) for hit in hits]
+    return [new for hit, new in pairs if new["tool"] == hit["tool"]]
+
+
+def _hit(hit: dict[str, Any], change: _Change) -> dict[str, Any]:
+    return {key: change.prose(item) if key in _TOLD else _schema(item, change) for key, item in hit.items()}

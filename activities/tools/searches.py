@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from activities.model.masking import masked_hits
 from activities.payloads import READ
 from activities.resources import Activities
 from activities.retrying import implements
@@ -51,14 +52,14 @@ class Searches(Activities):
                 *hits,
             ]
         held = await self.records.secrets.of(ask.run)
-        found_hits = [shown_hit(hit, held.redactor) for hit in hits]
-        shown = held.redactor.without_known(found_hits) if held.handles else found_hits
+        shown = [shown_hit(hit, held.redactor) for hit in hits]
+        shown = masked_hits(shown, held.redactor) if held.handles else shown
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         shown_reasons = {name: held.redactor.clipped_text(said) for name, said in sorted(catalog.unavailable.items())}
         return calls.SearchFindings(
             ref=ref,
             catalog=catalog.version,
-            count=len(hits),
+            count=len(shown),
             starting=bool(catalog.starting),
             unavailable={name: one_line(said, 300) for name, said in shown_reasons.items()},
         )

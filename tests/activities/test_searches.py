@@ -2,6 +2,7 @@
 
 import pytest
 
+from activities.model.masking import masked_hits
 from activities.tools.elicitations import _offered
 from activities.tools.searches import shown_hit
 from backstay.redaction.redactor import Redactor
@@ -24,3 +25,15 @@ def test_why_a_tool_is_not_available_is_kept_without_the_secret_that_its_server_
 @pytest.mark.parametrize("options", [5, "a", None, True, {"const": "a"}])
 def test_a_form_whose_options_are_no_list_offers_none(options):
     assert list(_offered({"oneOf": options, "anyOf": [{"const": "b"}, 1]})) == ["b"]
+
+
+@promise("models:secret-words")
+@pytest.mark.parametrize("word", ["customer", "available", "parameters", "properties"])
+def test_of_a_tool_that_was_found_an_ordinary_word_is_masked_only_in_what_is_said_of_it(word):
+    parameters = {"type": "object", "properties": {"customer": {"type": "string", "description": word}}}
+    about = {"provider": "customer", "short_description": f"by {word}", "parameters": parameters}
+    hits = [Hit(tool=f"customer.{name}", **about).plain() for name in ("find", f"find_{SECRET}")]
+    (shown,) = masked_hits(hits, Redactor([word, SECRET]))
+    told = "[REDACTED:known]"
+    parameters["properties"]["customer"]["description"] = told
+    assert shown == {**hits[0], "short_description": f"by {told}", "parameters": parameters}
