@@ -19,7 +19,7 @@ _MOST_BITS = 1024
 _LARGE = 1 << _MOST_BITS
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
-_OPAQUE = "nested too deeply to be shown"
+OPAQUE = "nested too deeply to be shown"
 
 
 def clean_json(value: Any, deepest: int = DEEPEST) -> Any:
@@ -116,7 +116,7 @@ def _clean_other(value: Any, left: int, above: set[int]) -> Any:
 
 def _clean_inside(value: Mapping[Any, Any] | list[Any], left: int, above: set[int]) -> Any:
     if left <= 0 or id(value) in above:
-        return _OPAQUE
+        return OPAQUE
     above.add(id(value))
     try:
         left -= 1

@@ -1,6 +1,6 @@
 """Arguments as history holds them, and as a tool receives them."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from activities.offloading import offload, refuse_unfit, refuse_unfit_size
@@ -11,13 +11,17 @@ from backstay.provenance.source import ArgumentSources
 from backstay.redaction.handles import (
     belongs_to,
     escape_lookalikes,
+    handle_for,
     handles_in,
     provider_of,
     replace_handles,
     unescape_lookalikes,
 )
+from backstay.redaction.json_text import is_json_like
 from backstay.stored_texts import REF, is_stored_text, unescape_object
+from backstay.strict_json import clean_json
 from backstay.task.plan import Missing, holds_notation, resolve
+from store.secrets.handles import SecretValue
 from toolbox.catalog.definition import Definition
 
 
@@ -30,12 +34,27 @@ class Arguments:
         self.blobs = records.store.blobs
 
     async def show(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments without their secrets.
+        """Return the arguments without their secrets, so that `revealed` gives back what stands as JSON in a string.
 
         Raises ArgumentsInvalid for what is too large or too deep.
         """
         refuse_unfit(arguments)
-        return (await self.records.show(run, arguments, provider)).payload
+        shown = (await self.records.show(run, arguments, provider)).payload
+        if shown == arguments:
+            return shown
+        held = (await self.records.secrets.of(run)).handles
+        values = {handle: held[handle].value for handle in handles_in([arguments, shown]) if handle in held}
+        hidden: dict[str, SecretValue] = {}
+
+        def hide(text: str) -> str:
+            handle = handle_for(self.records.store.run_key(run), provider, "json", text)
+            hidden[handle] = SecretValue(provider=provider, value=text)
+            return handle
+
+        shown = _hidden_where_lost(clean_json(arguments), shown, values, hide)
+        if hidden:
+            await self.records.secrets.remember(run, hidden)
+        return shown
 
     async def fold(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as a Decision carries them. Raises as `show`."""
@@ -103,6 +122,22 @@ class Arguments:
                 return [await self._unfolded(run, item) for item in value]
             case _:
                 return value
+
+
+def _hidden_where_lost(given: Any, shown: Any, values: Mapping[str, Any], hide: Callable[[str], str]) -> Any:
+    """Return shown arguments in which a JSON text is hidden whole if its handles do not become what it was."""
+    match given, shown:
+        case dict(), dict():
+            pairs: Any = zip(given.values(), shown.items(), strict=True)
+            return {name: _hidden_where_lost(old, new, values, hide) for old, (name, new) in pairs}
+        case list(), list():
+            return [_hidden_where_lost(old, new, values, hide) for old, new in zip(given, shown, strict=True)]
+        case str(), str() if shown != given and is_json_like(given):
+            # What holds a handle already stays: it may be of another provider, and people are to see that.
+            is_lost = not handles_in(given) and replace_handles(shown, values) != given
+            return hide(given) if is_lost else shown
+        case _:
+            return shown
 
 
 def refuse_brought_secrets(tool: str, arguments: dict[str, Any], resolved: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _LABEL = 40
 _DIGITS = 24
 _LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
+_QUOTED = re.compile(rf'(?<!\\)"({MARK}[^{_END}]{{1,{_LONGEST}}}{_END})"(?!\s*:)')
+"""A handle that is a whole string of JSON text, and not a name in it."""
 
 
 class SecretHandle(Frozen):
@@ -93,7 +96,7 @@ def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
     """
     match value:
         case str():
-            return mapping[value] if value in mapping else _replace_parts(value, mapping)
+            return mapping[value] if value in mapping else _replace_parts(_with_numbers(value, mapping), mapping)
         case dict():
             return {_replace_parts(k, mapping): replace_handles(item, mapping) for k, item in value.items()}
         case list() | tuple():
@@ -187,6 +190,18 @@ def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
     if plain_from < len(text) or not parts:
         parts.append((text[plain_from:], None))
     return parts
+
+
+def _with_numbers(text: str, mapping: Mapping[str, Any]) -> str:
+    """Return JSON text in which numbers are back where their handles are strings."""
+    if MARK not in text or text.lstrip()[:1] not in ("{", "["):
+        return text
+
+    def number(found: re.Match[str]) -> str:
+        value = mapping.get(found[1], "")
+        return found[0] if isinstance(value, str) else repr(value)
+
+    return _QUOTED.sub(number, text)
 
 
 def _replace_parts(text: Any, mapping: Mapping[str, Any]) -> Any:

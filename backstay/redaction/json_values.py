@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
+from backstay.redaction.handles import MARK
 from backstay.redaction.harmless import (
     EXAMPLES,
     is_doubtful,
@@ -11,10 +12,19 @@ from backstay.redaction.harmless import (
     is_other_meaning,
     is_schema,
 )
+from backstay.redaction.json_text import (
+    MOST_REPEATED,
+    Change,
+    RepeatedNames,
+    ShapesDiffer,
+    changes_of,
+    is_json_like,
+    signs_of,
+)
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import KNOWN, TextRedactor
-from backstay.strict_json import DEEPEST, clean_json, unique_key
+from backstay.strict_json import DEEPEST, OPAQUE, clean_json, unique_key
 
 _LISTS = data_beside(__file__)
 _NAMING = frozenset[str](_LISTS["naming"].split())
@@ -246,33 +256,68 @@ class JsonRedactor:
 
     def _leaf(self, text: str, depth: int) -> str:
         """Replace the secrets in a string, which may itself be JSON."""
-        stripped = text.strip()
-        if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]") and depth < DEEPEST:
+        if is_json_like(text) and depth < DEEPEST:
+            stripped = text.strip()
             redacted = self._json(stripped, depth)
             if redacted is not None:
-                return redacted if redacted != stripped else text
+                return text if redacted == stripped else text.replace(stripped, redacted, 1)
         return self.texts.replaced(text)
 
     def _json(self, text: str, depth: int) -> str | None:
-        """Replace the secrets in a JSON text; None when it is no JSON."""
-        repeated: list[bool] = []
+        """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON."""
+        repeated = RepeatedNames()
+        changes: dict[int, Change] = {}
+        while repeated.turn < min(repeated.most, MOST_REPEATED):
+            try:
+                parsed = json.loads(text, object_pairs_hook=repeated.pairs)
+            except (ValueError, RecursionError):
+                return None
+            given, redacted = self._parsed(parsed, depth)
+            if given is not parsed and OPAQUE in json.dumps(given):
+                return self._anew(text, depth)
+            try:
+                changes |= {} if redacted == given else changes_of(text, given, redacted)
+            except ShapesDiffer:
+                return self._anew(text, depth)
+            repeated.turn += 1
+        return self._anew(text, depth) if repeated.most > MOST_REPEATED else self._changed(text, changes)
 
-        def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-            if len({key for key, _ in items}) < len(items):
-                repeated.append(True)
-            return dict(items)
+    def _changed(self, text: str, changes: dict[int, Change]) -> str:
+        parts: list[str] = []
+        done = 0
+        for at, (end, old, new) in sorted(changes.items()):
+            parts += (text[done:at], self._literal(text[at:end], old, new))
+            done = end
+        return "".join((*parts, text[done:])) if parts else text
 
-        try:
-            parsed = json.loads(text, object_pairs_hook=pairs)
-        except (ValueError, RecursionError):
-            return None
-        clean = self.texts.without_spread(clean_json(parsed, max(DEEPEST - depth, 1)))
+    def _parsed(self, parsed: Any, depth: int) -> tuple[Any, Any]:
+        """Return the value of a JSON text as strict JSON, and without its secrets."""
+        given = clean_json(parsed, max(DEEPEST - depth, 1))
+        clean = self.texts.without_spread(given)
         self.texts.beside(clean)
-        redacted = self.value(clean, None, depth)
-        # Of a name that stands twice only the last value was looked at: the text is written anew without the others.
-        if not repeated and redacted == parsed:
-            return text
-        return json.dumps(redacted, ensure_ascii=False)
+        return given, self.value(clean, None, depth)
+
+    def _anew(self, text: str, depth: int) -> str:
+        """Write a JSON text anew without what is too deep in it, or has a name that is there again."""
+        return json.dumps(self._parsed(json.loads(text), depth)[1], ensure_ascii=False)
+
+    def _literal(self, written: str, text: Any, shown: Any) -> str:
+        """Return a literal with its secrets replaced: what replaces one stands for the characters as written."""
+        if "\\" not in written or not isinstance(text, str):
+            return json.dumps(shown, ensure_ascii=False)
+        parts, signs = self.texts.split(shown), signs_of(written)
+        said, at = list[str](), 0
+        for part, is_done in parts:
+            kind, value = self.texts.made.get(part, ("", part)) if is_done else ("", part)
+            if not isinstance(value, str) or not text.startswith(value, at):
+                break
+            old = "".join(signs[at : at + len(value)])
+            said.append(self.texts.substitute(kind, old) if kind else old)
+            at += len(value)
+        if len(said) == len(parts) and at == len(text) == len(signs):
+            return f'"{"".join(said)}"'
+        kind = next((self.texts.made[part][0] for part, _ in parts if part in self.texts.made and MARK in part), "")
+        return json.dumps(self.texts.substitute(kind, written[1:-1]) if kind else shown, ensure_ascii=False)
 
 
 def _is_chosen(item: Any) -> bool:

@@ -40,7 +40,8 @@ class TextRedactor:
         self._substitute = substitute
         self._beside: list[Any] = []
         self._fields: frozenset[str] | None = None
-        self._made: set[str] = set()
+        self.made: dict[str, tuple[str, Any]] = {}
+        """What stands for secrets, with the kind and the value of the last that each stands for."""
         self._harmless: set[str] = set()
 
     def beside(self, payload: Any) -> None:
@@ -57,7 +58,7 @@ class TextRedactor:
     def substitute(self, kind: str, value: Any) -> str:
         """Return what stands for a secret."""
         made = self._substitute(kind, value)
-        self._made.add(made)
+        self.made[made] = kind, value
         return made
 
     def without_spread(self, payload: Any) -> Any:
@@ -133,9 +134,7 @@ class TextRedactor:
 
     def _is_forged_handle(self, handle: str) -> bool:
         """Return whether what looks like a handle, but was never given out, carries a known secret."""
-        return (
-            self.known is not None and handle not in self._made and handle not in self._handles and self.knows(handle)
-        )
+        return self.known is not None and handle not in self.made and handle not in self._handles and self.knows(handle)
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
         """Cut a string at every secret in it; secrets that overlap count as one."""

@@ -1,5 +1,7 @@
 """Arguments are folded for history and unfolded for the tool; nobody but the engine writes what stands in between."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,80 @@ async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_lea
             assert await unfolded(arguments, folded) == given_arguments
             again = await arguments.fold(RUN, "desk", await arguments.whole(RUN, folded))
             assert digest_of(again) == digest_of(folded)
+
+
+KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nabcdEFGH1234567890qwertyuiop=="
+PEM = f"-----BEGIN PRIVATE KEY-----\n{KEY}\n-----END PRIVATE KEY-----\n"
+WRITTEN = (
+    json.dumps({"type": "service_account", "private_key": PEM}, indent=2),
+    r'{"password": "Tr0ub\"4dor&3-x", "rate": 1.10}',
+    r'{ "password":"C:\\temp\\Pa55word9","n":12345678901234567890.123456789, "Caf\u00e9":1}',
+    '{"pin":48213377, "b": [1,  2]}',
+    '\n {"password":"hunter2hunter2", "password":"x"} \n',
+    json.dumps({"body": json.dumps({"password": 'a"b\\c4711x', "y": 1}, indent=1)}, indent=1),
+    r'{"body":"{\"pin\":48213377}"}',
+    r'{"\u0070assword":"hunter2\u0068unter2","note":"\ud83d\ude00 known-secret-value"}',
+    '{"pin":1.10e3, "a": [NaN]}',
+    '{"a":1,"a":2,"a":3,"a":4,"a":5,"password":"hunter2hunter2"}',
+    f'[{"[" * 60}"password=hunter2hunter2"{"]" * 60}]',
+)
+JSON_VALUES = st.recursive(
+    LEAVES | st.floats() | st.text('"\\\n\u00e9\U0001f600aB3', max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            KEYS | st.sampled_from(["password", "pin", "apiKey", "known-secret-value"]), inner, max_size=3
+        )
+    ),
+)
+JSON_TEXTS = st.builds(
+    lambda value, nested, **how: json.dumps({"body": json.dumps(value)} if nested else [value], **how),
+    JSON_VALUES,
+    st.booleans(),
+    indent=st.none() | st.just(2),
+    ensure_ascii=st.booleans(),
+)
+
+
+@promise("secrets:json-text")
+@pytest.mark.parametrize("text", WRITTEN)
+async def test_a_secret_in_json_text_reaches_the_tool_as_it_was_written(opened, text):
+    async with opened() as (arguments, _, _):
+        folded = await arguments.fold(RUN, "desk", {"content": text})
+        said = canonical(folded)
+        assert [
+            secret for secret in ("hunter2", "4dor", "Pa55", "48213377", "MIIE", "known-sec") if secret in said
+        ] == []
+        assert await unfolded(arguments, folded) == {"content": text}
+        again = await arguments.fold(RUN, "desk", await arguments.whole(RUN, folded))
+        assert digest_of(again) == digest_of(folded)
+
+
+@promise("secrets:json-text")
+async def test_any_json_text_reaches_the_tool_as_it_was_written(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        arguments = Arguments(Records(store, RunSecrets(store.secrets, Redactor({"known-secret-value"}))))
+        for text in _drawn(JSON_TEXTS, 60):
+            shown = await arguments.show(RUN, "desk", {"content": text})
+            assert "known-secret-value" not in canonical(shown)
+            assert await arguments.revealed(RUN, shown) == {"content": text}
+
+
+@promise("secrets:json-text")
+async def test_of_json_text_with_a_secret_people_see_the_rest(opened):
+    async with opened() as (arguments, _, _):
+        shown = await arguments.show(RUN, "desk", {"content": WRITTEN[0], "more": WRITTEN[3]})
+        (key, pin) = handles_in(shown)
+        assert shown["content"] == WRITTEN[0].replace(json.dumps(PEM)[1:-1], key)
+        assert shown["more"] == WRITTEN[3].replace("48213377", f'"{pin}"')
+
+
+@promise("secrets:elsewhere")
+async def test_no_handle_of_another_provider_is_hidden_in_json_text(opened):
+    async with opened() as (arguments, records, _):
+        theirs = (await records.show(RUN, {"password": "hunter2hunter2"}, "mail")).payload["password"]
+        shown = await arguments.show(RUN, "desk", {"content": f'{{"a": "{theirs}", "pin": 1.10e5}}'})
+        assert theirs in handles_in(shown)
 
 
 def _drawn(strategy, count):

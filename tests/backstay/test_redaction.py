@@ -407,3 +407,31 @@ def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
 )
 def test_what_a_sentence_calls_a_thing_or_has_as_a_field_beside_it_stays(payload):
     assert redact_payload(payload) == payload
+
+
+@promise("secrets:json-text")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1.0, NaN, 2.0]",
+        '{"a":1,"a":2,\n "b":3}',
+        '{"a": 1e999, "b": [-Infinity]}',
+        f"[{'7' * 400}]",
+        r'{"a":"\u0070\ud800", "b": 1.10}',
+        '{"token": {"type": "string"},  "n":12345678901234567890.123456789}',
+    ],
+)
+def test_json_text_without_a_secret_stays_as_it_is_written(text):
+    assert redact_payload({"body": text}) == {"body": text}
+
+
+@promise("secrets:json-text")
+def test_of_json_text_with_secrets_only_these_are_written_anew():
+    text = '{"a":1.0, "password":"hunter2hunter2","password" : "Tr0ub\\"4dor&3",\n"pin":48213377,"b": [NaN]}'
+    told = '{"a":1.0, "password":"[REDACTED:password]","password" : "[REDACTED:password]",'
+    assert redact_payload(f" {text} ") == f' {told}\n"pin":"[REDACTED:pin]","b": [NaN]}} '
+    many = ",".join(f'"password":"hunter{number}hunter2"' for number in range(9))
+    assert "hunter" not in redact_payload(f"{{{many}}}")
+    assert "hunter" not in redact_payload(f"{'[' * 120}{text}{']' * 120}")
+    key = '{"kty":"RSA","d":"abcdef1234567890","d":"x"}'
+    assert "abcdef" not in redact_payload(key)

@@ -65,6 +65,15 @@ def test_handles_become_their_values_whole_or_inside_a_text():
     }
 
 
+@promise("secrets:json-text")
+def test_in_json_text_a_number_goes_back_as_a_number():
+    number, text = handle_for(KEY, "crm", "pin", 1234), handle_for(KEY, "crm", "token", "value")
+    values = {number: 1234, text: "value"}
+    shown = f'{{"pin": "{number}", "{number}": "{text}", "note": "\\"{number}\\""}}'
+    assert replace_handles(shown, values) == '{"pin": 1234, "1234": "value", "note": "\\"1234\\""}'
+    assert replace_handles(f'say "{number}"', values) == 'say "1234"'
+
+
 @promise("secrets:grammar")
 def test_a_broken_handle_does_not_hide_the_one_after_it():
     handle = handle_for(KEY, "crm", "token", "value")

@@ -314,12 +314,13 @@ async def approved(laid, client, name):
 
 
 TOKEN = "8812345678:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
 
 
 @promise("plugins:printed")
 async def test_the_client_of_a_job_gets_the_secrets_that_its_program_printed_and_nothing_else_has_them(site, tmp_path):
     (tmp_path / "plugins/bots").mkdir(parents=True)
-    said = {"token": TOKEN, "name": "shop"}
+    said = {"token": TOKEN, "name": "shop", "pin": 48213377, "private_key": PEM}
     source = f"import argparse\n\nargparse.ArgumentParser().parse_args()\nprint({json.dumps(json.dumps(said))})\n"
     (tmp_path / "plugins/bots/cli.py").write_text(source, encoding="utf-8")
     laid = await site("demo", bots={"jobs": grant_of(tmp_path / "plugins/bots")})

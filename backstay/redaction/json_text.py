@@ -1,0 +1,106 @@
+"""Change literals of a JSON text in place, and leave everything between them as it is."""
+
+import json
+import re
+from json.decoder import scanstring
+from typing import Any, NamedTuple
+
+from backstay.strict_json import unique_key
+
+MOST_REPEATED = 4
+"""How many values of one name in one object are looked at."""
+_BETWEEN = frozenset(" \t\r\n:,")
+_SCAN = json.JSONDecoder().scan_once
+_SIGN = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
+"""One character as a literal holds it."""
+Pairs = list[tuple[str, Any]]
+
+
+class RepeatedNames:
+    """Read objects in which a name is there more than once; each of its values may have the name by turns."""
+
+    def __init__(self) -> None:
+        """Begin with the last value of each name."""
+        self.most = 1
+        self.turn = 0
+
+    def pairs(self, items: Pairs) -> dict[str, Any]:
+        """Return an object; values whose turn it is not have other names."""
+        found = dict(items)
+        if len(found) == len(items):
+            return found
+        places: dict[str, list[int]] = {}
+        for at, (name, _) in enumerate(items):
+            places.setdefault(name, []).append(at)
+        self.most = max(self.most, *map(len, places.values()))
+        if self.most > MOST_REPEATED:
+            return found
+        named = {some[max(len(some) - 1 - self.turn, 0)] for some in places.values()}
+        taken, found = dict.fromkeys(places), dict[str, Any]()
+        for at, (name, value) in enumerate(items):
+            other = name if at in named else unique_key(name, taken)
+            taken[other] = None
+            found[other] = value
+        return found
+
+
+def is_json_like(text: str) -> bool:
+    """Return whether a string begins and ends as an object or a list in JSON does."""
+    stripped = text.strip()
+    return stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")
+
+
+class Change(NamedTuple):
+    """A literal of a JSON text, which becomes another one: where it ends, its value, and the value after that."""
+
+    end: int
+    old: Any
+    new: Any
+
+
+class ShapesDiffer(ValueError):
+    """A value has other members than the text that it is to be written into."""
+
+
+def changes_of(text: str, old: Any, new: Any) -> dict[int, Change]:
+    """Return which literals of a JSON text change with its value, by where they begin; raises ShapesDiffer."""
+    found: dict[int, Change] = {}
+    _look(text, _next(text, 0), old, new, found)
+    return found
+
+
+def _look(text: str, at: int, old: Any, new: Any, found: dict[int, Change]) -> int:
+    """Note what changes in the value that begins here, and return where it ends."""
+    if old == new:
+        # Read once more, which is faster than anything that notes where each literal is.
+        return _SCAN(text, at)[1]
+    match old, new:
+        case dict(), dict() if len(old) == len(new):
+            for (name, item), (shown, other) in zip(old.items(), new.items(), strict=True):
+                at = _next(text, at + 1)
+                _, end = scanstring(text, at + 1)
+                if name != shown:
+                    found[at] = Change(end, name, shown)
+                at = _look(text, _next(text, end), item, other, found)
+        case list(), list() if len(old) == len(new):
+            for item, other in zip(old, new, strict=True):
+                at = _look(text, _next(text, at + 1), item, other, found)
+        case _:
+            value, end = _SCAN(text, at)
+            if {dict, list} & {type(value), type(old), type(new)}:
+                raise ShapesDiffer
+            found[at] = Change(end, old, new)
+            return end
+    return _next(text, at) + 1
+
+
+def _next(text: str, at: int) -> int:
+    # Mostly one or two characters, for which a pattern would be slower.
+    while text[at] in _BETWEEN:
+        at += 1
+    return at
+
+
+def signs_of(literal: str) -> list[str]:
+    """Return how each character of a string is written in its literal."""
+    return _SIGN.findall(literal[1:-1])
