@@ -47,6 +47,8 @@ _LOOKED_AT = 2000
 _TOOLS = "the tool's schema"
 _VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
 """A value under these is not a schema."""
+_OF_NAMES = frozenset({"required", "additionalProperties", "unevaluatedProperties"})
+"""Rules for the names of fields."""
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -197,18 +199,22 @@ def fault_of(
     called: str = _TOOLS,
     bounds: CheckBounds = _BOUNDS,
     left_to_the_server: bool = False,
+    unknown: Callable[[Any], bool] = lambda _: False,
 ) -> str | None:
     """Return what is wrong with a value in one line without quoting it, or None.
 
     `validator` is what `compile_schema` returned: where that is why the schema cannot be used, it is the answer.
     `root` and `called`: what the line calls the value and the schema. `left_to_the_server`: a schema that refers to
-    what is nowhere, or breaks the check, finds no fault.
+    what is nowhere, or breaks the check, finds no fault. `unknown`: of a part that holds what is not known, only names
+    can be wrong.
     """
     if isinstance(validator, str):
         return validator
     try:
         with _spending(bounds.seconds, bounds.rules):
-            error = best_match(islice(validator.iter_errors(given), bounds.faults))
+            faults: Iterator[Any] = validator.iter_errors(given)
+            known = (fault for fault in faults if fault.validator in _OF_NAMES or not unknown(fault.instance))
+            error = best_match(islice(known, bounds.faults))
     except (RecursionError, _TooLong):
         return f"{root}: {called} takes too long to check"
     except Unresolvable:

@@ -341,12 +341,16 @@ class CompletionParser:
         return folded
 
     async def _checked(self, name: str, definition: Definition, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments that fit; a value that stands as text where no text fits is taken for what it says."""
-        fault = await definition.check(arguments)
+        """Return arguments that fit; a value that stands as text where no text fits is taken for what it says.
+
+        What is looked at is what the tool gets: a handle fits where its value does.
+        """
+        fault = await definition.check(await self.arguments.revealed(self.run, arguments))
         if fault is None:
             return arguments
         meant = await asyncio.to_thread(self._meant, definition, arguments)
-        if meant == arguments or await definition.check(meant) is not None:
+        real = await self.arguments.revealed(self.run, meant)
+        if meant == arguments or await definition.check(real) is not None:
             raise ArgumentsInvalid(f"{name}: {fault}")
         return meant
 
@@ -362,7 +366,8 @@ class CompletionParser:
         if self.question is not None:
             raise ArgumentsInvalid(f"{kept.id}: it is a plan; only one at a time, of programs, plans and questions")
         shown = await self.arguments.show(self.run, "model", arguments)
-        if (fault := await asyncio.to_thread(input_fault, kept, shown)) is not None:
+        real = await self.arguments.revealed(self.run, shown)
+        if (fault := await asyncio.to_thread(input_fault, kept, real)) is not None:
             raise ArgumentsInvalid(f"{kept.id}: {fault}")
         self.question = await self._plans().defined(call_id, kept, shown)
         return shown

@@ -24,6 +24,7 @@ from backstay.policies.command_lists import CommandLists
 from backstay.profile import marker_of
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import ArgumentSources
+from backstay.redaction.handles import handles_in
 from backstay.redaction.redactor import Redactor
 from backstay.tools.program import Halt, Program, ProgramAnswer
 from backstay.tools.tool import Tool, ToolCall, tool_result
@@ -255,12 +256,15 @@ class ProgramActivities:
 
 
 def _misfit(validators: dict[str, Any], program: Program, call: ProgramCall) -> str | None:
-    """Return what is wrong with arguments by the schema of their tool; keep the schema as it is compiled."""
+    """Return what is wrong with arguments by the schema of their tool; keep the schema as it is compiled.
+
+    Whether a secret fits is found out where it is known.
+    """
     from toolbox.schema import compile_schema, fault_of  # noqa: PLC0415 - slow to load, and no start needs it
 
     if call.tool not in validators:
         validators[call.tool] = compile_schema(program.parameters.get(call.tool, {}))
-    return fault_of(validators[call.tool], call.arguments)
+    return fault_of(validators[call.tool], call.arguments, unknown=lambda value: bool(handles_in(value)))
 
 
 def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:

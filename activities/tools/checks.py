@@ -55,6 +55,7 @@ class Checks(ToolActivities):
             if ask.resolved:
                 # The check looks at what would be sent; history keeps what the plan says.
                 whole = await self.arguments.referred(ask.run, whole, ask.references)
+            real = await self.arguments.revealed(ask.run, whole) if ask.resolved else whole
             if ask.judge and ask.resolved:
                 await self._require_allowed(ask, definition, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
@@ -67,9 +68,11 @@ class Checks(ToolActivities):
             return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
         if not ask.resolved:
             return checked
-        fault, refusal = await definition.check(whole), definition.refusal(whole)
+        # A handle fits where its value does.
+        fault, refusal = await definition.check(real), definition.refusal(whole)
         if fault is not None:
-            return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
+            said = await self.records.text(ask.run, f"{ask.tool}: {fault}")
+            return checked.model_copy(update={"error": said, "error_type": "ArgumentsInvalid"})
         if refusal is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
         return checked

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.requirements import promise
+from toolbox.schema import compile_schema, fault_of
 
 TOOL = {
     "type": "object",
@@ -43,6 +44,21 @@ async def test_a_fault_names_path_problem_and_expectation_and_never_the_value(de
         "arguments: must be an object": ["hidden"],
     }
     assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
+
+
+@promise("secrets:fitting")
+def test_of_a_value_that_is_not_known_only_the_names_around_it_can_be_wrong():
+    hidden = "⟦secret:vault/pin:0123456789abcdef01234567⟧"
+    validator = compile_schema(TOOL, of_a_server=True)
+    given = {"to": hidden, "count": hidden, "kind": hidden, "lines": [{"api_key": hidden}]}
+    faults = {
+        None: given,
+        "arguments: unknown field 'cc'; known: to, count, kind, lines": given | {"cc": 1},
+        "arguments: 'to' is required; add it": {"count": hidden},
+        'arguments.kind: must be one of ["a", "b"]': given | {"kind": "c"},
+    }
+    found = {fault_of(validator, some, unknown=lambda value: hidden in str(value)): some for some in faults.values()}
+    assert found == faults
 
 
 @promise("tools:meant-schemas")

@@ -76,16 +76,38 @@ SCRIPTS = Labelled(
         lambda answers: [("vault__read", {"page": handle_in(answers), "note": f"page {handle_in(answers)}"})],
         lambda answers: [("finish", {"summary": f"read with {handle_in(answers)}", "outputs": {"all": answers[0]}})],
     ),
+    fitting=steps(
+        [("vault__codes", {})],
+        lambda answers: [
+            ("vault__turn", {"page_token": answers[0]["data"]["next_page_token"]}),
+            ("vault__enter", {"otp": answers[0]["data"]["otp"]}),
+            ("vault__turn", {"page_token": answers[0]["data"]["otp"]}),
+        ],
+    ),
     foreign=steps([("vault__read", {})], lambda answers: [("other__look", {"token": handle_in(answers)})]),
 )
 
 
+CODES = {"otp": "482133", "next_page_token": 48213377}
+
+
+def fields(**known):
+    return {"type": "object", "properties": known, "required": [*known]}
+
+
 def servers(folder):
-    tools = [reads("read"), reads("fail"), reads("refuse"), writes("act")]
+    tools = [reads("read"), reads("fail"), reads("refuse"), writes("act"), reads("codes")]
+    tools += [
+        reads("turn", fields(page_token={"type": "integer"})),
+        reads("enter", fields(otp={"pattern": "^[0-9]{6}$"})),
+    ]
     answers = {
         "read": {"data": READ},
         "fail": {"error": f"login failed: password={PLANTED['failing']} is wrong"},
         "refuse": {"refusal": f"Authorization: Bearer {PLANTED['refusal']} was refused"},
+        "codes": {"data": CODES},
+        "turn": {"data": {"fine": True}},
+        "enter": {"data": {"fine": True}},
         "act": {"data": {"id": 7, "session": {"refresh_token": PLANTED["effect"]}}},
     }
     vault = ScriptedServer(folder / "vault.json", tools, answers)
@@ -165,6 +187,18 @@ async def test_a_handle_goes_back_to_its_own_provider_as_the_value(office):
     await (await opened.start("<planted>")).result()
     *_, page = vault.calls("read")
     assert page["arguments"] == {"page": PLANTED["page"], "note": f"page {PLANTED['page']}"}
+
+
+@promise("secrets:fitting")
+async def test_a_handle_fits_where_the_value_that_the_tool_gets_does(office):
+    opened, vault, _, _ = office
+    handle = await opened.start("<fitting>")
+    assert (await handle.result())["outcome"] == "completed"
+    assert [call["arguments"] for call in vault.calls("turn")] == [{"page_token": CODES["next_page_token"]}]
+    assert [call["arguments"] for call in vault.calls("enter")] == [{"otp": CODES["otp"]}]
+    heard = SCRIPTS.heard["fitting"]
+    assert "arguments.page_token: must be integer, not string" in heard
+    assert [value for value in CODES.values() if str(value) in heard] == []
 
 
 @promise("secrets:elsewhere")
