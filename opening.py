@@ -284,6 +284,7 @@ async def open_resources(
 ) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
     from activities.resources import Resources
+    from backstay.client.connecting import temporal_secrets
     from backstay.client.executions import register_search_attributes
     from backstay.client.roles import find_sandbox
     from backstay.redaction.redactor import Redactor
@@ -303,7 +304,7 @@ async def open_resources(
             policy=policy,
             profiles=profiles,
             definitions=definitions,
-            redactor=Redactor(settings.secrets() | toolbox.secrets | endpoints.models.secrets),
+            redactor=Redactor(settings.secrets() | temporal_secrets() | toolbox.secrets | endpoints.models.secrets),
             endpoints=endpoints,
             temporal=client,
             search_attributes=await register_search_attributes(client),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from backstay.authority import Principal
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
+from backstay.secret_variables import secrets_of_address, secrets_of_variables
 from backstay.shown import one_line, shell_words
 from backstay.tools.trying import FOLLOWED_S, TRANSIENT_S
 from backstay.trust import is_trusted, trust
@@ -33,7 +34,6 @@ from backstay.variables import ENV_FILE, KEY, PREFIX, environment, process_envir
 _SHORTEST_SECRET = 8
 _SHORTEST_KEY = 16
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 _EXPORTERS = {
     "OTEL_TRACES_EXPORTER": "otlp",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -424,10 +424,9 @@ class Settings(BaseSettings):
         single = (each for value in fields for each in (value if isinstance(value, tuple) else (value,)))
         held = [each.get_secret_value() for each in single if isinstance(each, SecretStr)]
         addresses = (self.database_url, self.smtp_url, *self.notify_urls)
-        held += [_password(address.get_secret_value()) for address in addresses if address is not None]
-        # Collectors of traces are often told a token so.
-        headers = ",".join(self._environment.get(name, "") for name in _HEADERS)
-        held += [part for pair in headers.split(",") for part in unquote(pair.partition("=")[2]).split()]
+        texts = (address.get_secret_value() for address in addresses if address is not None)
+        held += [secret for text in texts for secret in secrets_of_address(text)]
+        held += secrets_of_variables(self._environment)
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)
 
 
@@ -488,10 +487,3 @@ def _explain(fault: Any) -> str:
     # A fault of the whole model could carry every value: only that of a plain field is repeated.
     value = "" if is_secret else f" (value {quoted(given)})"
     return f"{variable}{'.' + inner if inner else ''}: {said}{value}"
-
-
-def _password(address: str) -> str:
-    try:
-        return unquote(urlsplit(address).password or "")
-    except ValueError:
-        return ""

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from backstay.client.connecting import temporal_secrets
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.variables import environment
@@ -77,6 +78,38 @@ def test_secrets_are_known_but_never_shown(monkeypatch):
     shown = repr(settings) + str(settings) + settings.model_dump_json()
     assert not [value for value in (*settings.secrets(), "short", "pass%2Fword9") if value in shown]
     assert settings.database_url_text == values["BACKSTAY_DATABASE_URL"]
+
+
+@promise("secrets:worker-knows")
+@pytest.mark.parametrize(
+    ("name", "value", "secrets"),
+    [
+        ("BACKSTAY_DATABASE_URL", "postgresql://db/x?user=ana&password=pass%2Fword9", {"pass/word9"}),
+        (
+            "BACKSTAY_DATABASE_URL",
+            "postgresql://a:password-1@db/x?sslpassword=password-2",
+            {"password-1", "password-2"},
+        ),
+        ("TEMPORAL_API_KEY", "key-of-temporal", {"key-of-temporal"}),
+        ("TEMPORAL_GRPC_META_AUTHORIZATION", "Bearer token-of-temporal", {"token-of-temporal"}),
+        ("TEMPORAL_CODEC_AUTH", "codec-secret", {"codec-secret"}),
+        ("PGPASSWORD", "password-of-postgres", {"password-of-postgres"}),
+        ("https_proxy", "http://ana:password-1@proxy:3128", {"password-1"}),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20token-of-traces,x=1", {"token-of-traces"}),
+    ],
+)
+def test_secrets_in_addresses_and_in_what_libraries_read_themselves_are_known(monkeypatch, name, value, secrets):
+    monkeypatch.setenv(name, value)
+    assert Settings.load().secrets() == secrets
+
+
+@promise("secrets:worker-knows")
+def test_a_key_in_the_file_of_temporals_own_settings_is_known(monkeypatch, tmp_path):
+    header = '[profile.default.grpc_meta]\nauthorization = "Bearer token-of-the-file"\n'
+    profile = f'[profile.default]\napi_key = "key-of-the-file"\n{header}'
+    (tmp_path / "temporal.toml").write_text(profile, encoding="utf-8")
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "temporal.toml"))
+    assert temporal_secrets() >= {"key-of-the-file", "token-of-the-file"}
 
 
 @promise("budget:prices")
