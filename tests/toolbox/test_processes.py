@@ -96,6 +96,19 @@ async def test_what_a_server_prints_is_kept_without_secrets_and_for_this_user_on
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+@promise("secrets:stderr")
+@pytest.mark.parametrize("stream", ["stderr", "stdout"])
+async def test_a_private_key_that_a_server_prints_line_by_line_is_not_kept(opened, tmp_path, stream):
+    lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "abcdEFGH1234567890qwertyuiopASDF", "zxcv12=="]
+    printed = ["before", "-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----", "after"]
+    said = f"import sys, time\nfor line in {printed}:\n print(line, file=sys.{stream}, flush=True)\n time.sleep(0.1)"
+    async with opened(tmp_path, {"mcpServers": {"loud": {"command": "python", "args": ["-c", said]}}}) as toolbox:
+        await toolbox.catalog("anyone")
+    text = (tmp_path / "home/logs/loud.stderr").read_text()
+    assert [line for line in lines if line in text] == []
+    assert ("before" in text, "after" in text, "[REDACTED:private_key]" in text) == (True, True, True)
+
+
 @promise("tools:shown-paths")
 async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"quiet": {"command": "python", "args": ["-c", ""]}}}) as toolbox:

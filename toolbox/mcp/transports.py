@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ class LineBuffer:
 _LOG_CAP = 1024 * 1024
 _LINE_CAP = 64 * 1024
 _CHUNK = 256 * 1024
+_KEY = re.compile(rb"-BEGIN [A-Za-z0-9 ]{0,40}(?:PRIVATE|SECRET|static) KEY", re.IGNORECASE)
+_KEY_END = b"-END "
 
 
 @asynccontextmanager
@@ -225,8 +228,10 @@ class _Log:
         return self._path.with_suffix(".stderr.old")
 
     def write(self, chunk: bytes) -> None:
-        """Keep the lines that are whole by now: a secret may stand across two pieces."""
+        """Keep the lines that are whole by now: a secret may stand across two pieces, and a key across many lines."""
         whole, _, self._begun = (self._begun + chunk)[-_LOG_CAP:].rpartition(b"\n")
+        if (begin := _key_begun(whole)) is not None:
+            whole, self._begun = whole[:begin], whole[begin:] + b"\n" + self._begun
         if len(self._begun) > _LINE_CAP:
             whole, self._begun = whole + b"\n" + self._begun, b""
         if whole.strip():
@@ -245,6 +250,12 @@ class _Log:
             opened = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with os.fdopen(opened, "wb") as file:
                 file.write(text.encode("utf-8", "replace") + b"\n")
+
+
+def _key_begun(lines: bytes) -> int | None:
+    """Return where the line begins in which a private key begins that does not end."""
+    last = max((found.start() for found in _KEY.finditer(lines)), default=None)
+    return None if last is None or _KEY_END in lines[last:] else lines.rfind(b"\n", 0, last) + 1
 
 
 def stdio_transport(
