@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 from opentelemetry import trace
@@ -16,6 +17,7 @@ from backstay.client.tracing import SCOPE
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 
+_CLOSING_S = 2.0
 _UNNAMED = "unknown_service"
 _EXCEPTION = "exception"
 _KEPT_OF_EXCEPTIONS = "exception.type"
@@ -29,12 +31,16 @@ class _CleaningExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, redact: Redact) -> None:
         self.exporter = exporter
         self.redact = redact
+        self._is_shut = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         return self.exporter.export([self._cleaned(span) for span in spans])
 
     def shutdown(self) -> None:
-        self.exporter.shutdown()
+        # OpenTelemetry complains of a second time.
+        if not self._is_shut:
+            self._is_shut = True
+            self.exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self.exporter.force_flush(timeout_millis)
@@ -86,6 +92,15 @@ class Exporting:
         """Take out what else is known to be secret by now."""
         self._cleaned.redact = redact
 
+    def close(self) -> None:
+        """Send what is left; what a collector has not taken after two seconds is lost, and nobody waits for it."""
+        # OpenTelemetry itself tries for as long as one request may take.
+        closing = Thread(target=self.provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(_CLOSING_S)
+        if closing.is_alive():
+            self._cleaned.shutdown()
+
     def is_sampled(self, trace_id: int, name: str) -> bool:
         """Return whether a trace that begins here is to be sent."""
         return self.provider.sampler.should_sample(None, trace_id, name).decision.is_sampled()
@@ -131,4 +146,4 @@ def open_exporting(settings: Settings) -> Generator[Exporting]:
     try:
         yield exporting
     finally:
-        exporting.provider.shutdown()
+        exporting.close()

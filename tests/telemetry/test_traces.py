@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 
 import pytest
 import pytest_asyncio
@@ -283,6 +284,16 @@ async def test_a_run_starts_and_ends_while_no_collector_can_be_reached(temporal,
         handle = await site.start(scripts.task(DONE))
         assert (await ended(handle))["outcome"] == "completed"
         assert_no_task_failure(await handle.fetch_history())
+
+
+@promise("operations:otel-unreachable")
+def test_a_program_that_traces_waits_two_seconds_for_a_collector_that_is_away(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    with traced(Settings.load(None)) as exporting:
+        exporting.provider.get_tracer("tests").start_span("a span").end()
+        began = time.monotonic()
+    # The whole request, with all its trials, takes about seven seconds.
+    assert time.monotonic() - began < 5.5
 
 
 @promise("operations:otel-extra")
