@@ -8,6 +8,8 @@ from activities.tools.searches import shown_hit
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Hit
 from tests.requirements import promise
+from toolbox.mcp.scrubbing import Scrubber
+from toolbox.providers.listing import ListedTool, Listing
 
 SECRET = "hunter2hunter2"
 
@@ -37,3 +39,12 @@ def test_of_a_tool_that_was_found_an_ordinary_word_is_masked_only_in_what_is_sai
     told = "[REDACTED:known]"
     parameters["properties"]["customer"]["description"] = told
     assert shown == {**hits[0], "short_description": f"by {told}", "parameters": parameters}
+
+
+@promise("models:secret-words")
+def test_of_a_server_that_is_called_with_a_word_the_tools_stay_what_they_are():
+    schema = {"type": "object", "properties": {"customer": {"type": "string", "description": "a customer"}}}
+    tools = tuple(ListedTool(name, "Find a customer.", schema, None) for name in ("customer_find", f"tell_{SECRET}"))
+    found = Scrubber(["customer", "properties", SECRET]).listing(Listing(tools=tools))
+    told = {**schema, "properties": {"customer": {"type": "string", "description": "a [REDACTED:known]"}}}
+    assert found.tools == (ListedTool("customer_find", "Find a [REDACTED:known].", told, None),)

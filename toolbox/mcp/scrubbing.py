@@ -11,10 +11,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx2
 
+from backstay.redaction.naming import Change, masked_parts, masked_schema
 from backstay.redaction.redactor import Redactor
 from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import input_required_of
-from toolbox.providers.listing import Listing
+from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import ProviderCall
 
 _TEXTS = frozenset({"instructions", "reason", "problems"})
@@ -67,19 +68,25 @@ class Scrubber:
     def listing(self, found: Listing) -> Listing:
         """Return a list of tools without it, and without tools that are named by it."""
         clean = self._redactor.without_known
-        tools = tuple(
-            replace(
-                tool,
-                description=clean(tool.description),
-                input_schema=clean(tool.input_schema),
-                output_schema=clean(tool.output_schema),
-            )
-            for tool in found.tools
-            if clean(tool.name) == tool.name
-        )
+        tools = masked_parts(found.tools, self._redactor, _tools)
         said = asdict(replace(found, tools=()))
         texts: Any = {name: clean(value) for name, value in said.items() if name in _TEXTS}
         return replace(found, tools=tools, **texts)
+
+
+def _tools(tools: tuple[ListedTool, ...], change: Change) -> tuple[ListedTool, ...]:
+    pairs = [(tool, _tool(tool, change)) for tool in tools]
+    return tuple(new for tool, new in pairs if new.name == tool.name)
+
+
+def _tool(tool: ListedTool, change: Change) -> ListedTool:
+    return replace(
+        tool,
+        name=change.name(tool.name),
+        description=change.prose(tool.description),
+        input_schema=masked_schema(tool.input_schema, change),
+        output_schema=masked_schema(tool.output_schema, change),
+    )
 
 
 class TokenScrubber(Scrubber):
