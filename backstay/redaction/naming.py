@@ -1,4 +1,4 @@
-"""Take known secrets out of what is said of tools, and leave the names of tools and of fields as they are.
+"""Take known secrets out of descriptions of tools, and leave the names of tools and of fields as they are.
 
 A secret may be a word such as `customer`, which is also the name of a field, a tool or a role.
 """
