@@ -127,10 +127,10 @@ class Arguments:
 def _hidden_where_lost(given: Any, shown: Any, values: Mapping[str, Any], hide: Callable[[str], str]) -> Any:
     """Return shown arguments in which a JSON text is hidden whole if its handles do not become what it was."""
     match given, shown:
-        case dict(), dict():
+        case dict(), dict() if len(given) == len(shown):
             pairs: Any = zip(given.values(), shown.items(), strict=True)
             return {name: _hidden_where_lost(old, new, values, hide) for old, (name, new) in pairs}
-        case list(), list():
+        case list(), list() if len(given) == len(shown):
             return [_hidden_where_lost(old, new, values, hide) for old, new in zip(given, shown, strict=True)]
         case str(), str() if shown != given and is_json_like(given):
             # What holds a handle already stays: it may be of another provider, and people are to see that.
