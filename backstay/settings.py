@@ -25,11 +25,20 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from backstay.authority import Principal
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
-from backstay.secret_variables import secrets_of_address, secrets_of_variables
 from backstay.shown import one_line, shell_words
 from backstay.tools.trying import FOLLOWED_S, TRANSIENT_S
 from backstay.trust import is_trusted, trust
-from backstay.variables import ENV_FILE, KEY, PREFIX, environment, process_environment, secret_files, spellings
+from backstay.variables import (
+    ENV_FILE,
+    KEY,
+    PREFIX,
+    environment,
+    process_environment,
+    secret_files,
+    secrets_of_address,
+    secrets_of_variables,
+    spellings,
+)
 
 _SHORTEST_SECRET = 8
 _SHORTEST_KEY = 16

@@ -15,10 +15,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from activities.endpoints.endpoints import Target
 from activities.media.parts import MediaParts
 from activities.model.functions import functions_for
-from activities.model.masking import masked
 from activities.model.message import MessageExtras
 from activities.model.observations import Way
-from activities.model.opaque import FIELD, with_beside
+from activities.model.opaque import FIELD, masked, with_beside
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical, with_texts
 from backstay.digests.broken_up import break_up, break_up_own
@@ -151,30 +150,28 @@ def request_for(
 
     `beside`: what was beside the messages of this very model, which alone is given it back.
     `offered`: the plans that are offered as functions, and `finish` that function for a task that wants a value.
-    `redactor`: knows the secrets that no message may hold, nor what servers say of their tools, which are not answers,
-    and can be made to carry a secret all the same.
+    `redactor`: knows the secrets that no message may hold, and no description that a server gives of its tools.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
     role, room, most = settings.system_role, target.context_tokens, _most_tokens(target, settings)
     request = {"model": target.model, "max_completion_tokens": most}
-    hide = partial(masked, redactor=redactor)
     if ask.closing:
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
-        return hide(request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}), 0
+        return masked(
+            request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}, redactor
+        ), 0
     if ask.perception:
-        return hide(_short(request | _perceiving(transcript, catalog, role, way))), 0
+        return masked(_short(request | _perceiving(transcript, catalog, role, way)), redactor), 0
     if ask.work is not None:
-        return hide(_short(request | _reviewing(ask.work, results, transcript, role, way))), 0
+        return masked(_short(request | _reviewing(ask.work, results, transcript, role, way)), redactor), 0
     offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
     items, dropped = _trimmed(transcript, beside, _room(cap_tokens, room, most, functions))
     # The rest of the budget comes last, so that the prefix stays the same from step to step and can be cached.
     messages = [*messages_of(items, role, beside, media), *([_left(ask)] if ask.budget else [])]
-    # Before functions become words of a message: the name of a tool may hold a word that is a secret.
-    asked = hide({"messages": messages, "tools": functions})
-    if way == "functions":
-        return request | asked, dropped
-    return request | _json_answer(asked["messages"], asked["tools"], role, way), dropped
+    asked = masked({"messages": messages, "tools": functions}, redactor)  # while names are not words of a message
+    more = asked if way == "functions" else _json_answer(asked["messages"], asked["tools"], role, way)
+    return request | more, dropped
 
 
 def _trimmed(transcript: Transcript, beside: Mapping[str, MessageExtras], cap_tokens: int) -> tuple[list[Item], int]:

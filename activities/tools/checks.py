@@ -35,7 +35,7 @@ class Checks(ToolActivities):
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
-        """Resolve and validate one call before it is ruled on."""
+        """Resolve and validate one call before it is ruled on; a handle fits where its value does."""
         await self.begin(ask)
         try:
             if ask.question:
@@ -65,14 +65,12 @@ class Checks(ToolActivities):
             return calls.CheckedCall(error=said[:500], error_type="Denied")
         checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded, sources=sources)
         if ask.before is not None and (fault := fault_in_names(definition.parameters, ask.before, folded)) is not None:
-            return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
+            return _unfit(checked, f"{ask.tool}: {fault}")
         if not ask.resolved:
             return checked
-        # A handle fits where its value does.
         fault, refusal = await definition.check(real), definition.refusal(whole)
         if fault is not None:
-            said = await self.records.text(ask.run, f"{ask.tool}: {fault}")
-            return checked.model_copy(update={"error": said, "error_type": "ArgumentsInvalid"})
+            return _unfit(checked, await self.records.text(ask.run, f"{ask.tool}: {fault}"))
         if refusal is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
         return checked
@@ -133,3 +131,7 @@ class Checks(ToolActivities):
         await self.begin(ask)
         catalog = await self.catalog(ask, ask.user_id)
         return calls.CallPreviews(diffs=await self.previews.of(ask, catalog))
+
+
+def _unfit(checked: calls.CheckedCall, why: str) -> calls.CheckedCall:
+    return checked.model_copy(update={"error": why, "error_type": "ArgumentsInvalid"})

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from activities.model.masking import masked_hits
 from activities.payloads import READ
 from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
 from backstay.digests.cutting import size_of_text
 from backstay.errors import ArgumentsInvalid
+from backstay.redaction.naming import PartChanges, masked_parts, masked_schema
 from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.event import as_drafts
@@ -19,6 +19,8 @@ from toolbox.catalog.catalog import Catalog
 PART_BYTES = 8192
 AROUND_PART = 500
 """The words around a part of a string take at most this many bytes."""
+_READ = frozenset({"short_description", "reason"})
+"""Fields of a hit that are there to be read."""
 MARKED = 8000
 """The most characters of a marked text that the workflow is told."""
 
@@ -96,6 +98,20 @@ def shown_hit(hit: Hit, redactor: Redactor) -> dict[str, Any]:
     """Return the hit in plain JSON; why it is not available may quote what its server made of our credentials."""
     plain = hit.plain()
     return plain if hit.reason is None else plain | {"reason": redactor.clipped_text(hit.reason)}
+
+
+def masked_hits(hits: list[dict[str, Any]], redactor: Redactor) -> list[dict[str, Any]]:
+    """Return hits with a mask for each known secret in descriptions; a tool whose name holds one is left out."""
+    return masked_parts(hits, redactor, _masked)
+
+
+def _masked(hits: list[dict[str, Any]], change: PartChanges) -> list[dict[str, Any]]:
+    pairs = [(hit, _hit(hit, change)) for hit in hits]
+    return [new for hit, new in pairs if new["tool"] == hit["tool"]]
+
+
+def _hit(hit: dict[str, Any], change: PartChanges) -> dict[str, Any]:
+    return {key: change.prose(item) if key in _READ else masked_schema(item, change) for key, item in hit.items()}
 
 
 def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> list[Hit]:

@@ -21,9 +21,9 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
-from backstay.secret_variables import secrets_of_headers
 from backstay.settings import Settings
 from backstay.shown import one_line
+from backstay.variables import secrets_of_headers
 
 if TYPE_CHECKING:
     from backstay.client.backstay import Backstay

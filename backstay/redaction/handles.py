@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -22,8 +21,6 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _LABEL = 40
 _DIGITS = 24
 _LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
-_QUOTED = re.compile(rf'(?<!\\)"({MARK}[^{_END}]{{1,{_LONGEST}}}{_END})"(?!\s*:)')
-"""A handle that is a whole string of JSON text, and not a name in it."""
 
 
 class SecretHandle(Frozen):
@@ -96,7 +93,7 @@ def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
     """
     match value:
         case str():
-            return mapping[value] if value in mapping else _replace_parts(_with_numbers(value, mapping), mapping)
+            return mapping[value] if value in mapping else _replace_parts(value, mapping)
         case dict():
             return {_replace_parts(k, mapping): replace_handles(item, mapping) for k, item in value.items()}
         case list() | tuple():
@@ -192,24 +189,22 @@ def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
     return parts
 
 
-def _with_numbers(text: str, mapping: Mapping[str, Any]) -> str:
-    """Return JSON text in which numbers are back where their handles are strings."""
-    if MARK not in text or text.lstrip()[:1] not in ("{", "["):
-        return text
-
-    def number(found: re.Match[str]) -> str:
-        value = mapping.get(found[1], "")
-        return found[0] if isinstance(value, str) else repr(value)
-
-    return _QUOTED.sub(number, text)
-
-
 def _replace_parts(text: Any, mapping: Mapping[str, Any]) -> Any:
     if not isinstance(text, str) or MARK not in text:
         return text
-    return "".join(
-        _as_text(mapping[part]) if handle and part in mapping else part for part, handle in split_handles(text)
-    )
+    parts = split_handles(text)
+    said = [_as_text(mapping[part]) if handle and part in mapping else part for part, handle in parts]
+    if text.lstrip()[:1] in ("{", "["):
+        for at in range(1, len(parts) - 1):
+            if not isinstance(mapping.get(parts[at][0], ""), str) and _is_quoted(said[at - 1], said[at + 1]):
+                said[at - 1], said[at + 1] = said[at - 1][:-1], said[at + 1][1:]
+    return "".join(said)
+
+
+def _is_quoted(before: str, behind: str) -> bool:
+    """Return whether what is between two parts of JSON text is a whole string, and no name: a number is none."""
+    is_string = before.endswith('"') and not before.endswith('\\"') and behind.startswith('"')
+    return is_string and not behind[1:].lstrip().startswith(":")
 
 
 def _as_text(value: Any) -> str:

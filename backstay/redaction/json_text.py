@@ -1,4 +1,4 @@
-"""Change literals of a JSON text in place, and leave everything between them as it is."""
+"""LiteralChange literals of a JSON text in place, and leave everything between them as it is."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def is_json_like(text: str) -> bool:
     return stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")
 
 
-class Change(NamedTuple):
+class LiteralChange(NamedTuple):
     """A literal of a JSON text, which becomes another one: where it ends, its value, and the value after that."""
 
     end: int
@@ -62,14 +62,14 @@ class ShapesDiffer(ValueError):
     """A value has other members than the text that it is to be written into."""
 
 
-def changes_of(text: str, old: Any, new: Any) -> dict[int, Change]:
+def changes_of(text: str, old: Any, new: Any) -> dict[int, LiteralChange]:
     """Return which literals of a JSON text change with its value, by where they begin; raises ShapesDiffer."""
-    found: dict[int, Change] = {}
+    found: dict[int, LiteralChange] = {}
     _look(text, _next(text, 0), old, new, found)
     return found
 
 
-def _look(text: str, at: int, old: Any, new: Any, found: dict[int, Change]) -> int:
+def _look(text: str, at: int, old: Any, new: Any, found: dict[int, LiteralChange]) -> int:
     """Note what changes in the value that begins here, and return where it ends."""
     if old == new:
         # Read once more, which is faster than anything that notes where each literal is.
@@ -80,7 +80,7 @@ def _look(text: str, at: int, old: Any, new: Any, found: dict[int, Change]) -> i
                 at = _next(text, at + 1)
                 _, end = scanstring(text, at + 1)
                 if name != shown:
-                    found[at] = Change(end, name, shown)
+                    found[at] = LiteralChange(end, name, shown)
                 at = _look(text, _next(text, end), item, other, found)
         case list(), list() if len(old) == len(new):
             for item, other in zip(old, new, strict=True):
@@ -89,7 +89,7 @@ def _look(text: str, at: int, old: Any, new: Any, found: dict[int, Change]) -> i
             value, end = _SCAN(text, at)
             if {dict, list} & {type(value), type(old), type(new)}:
                 raise ShapesDiffer
-            found[at] = Change(end, old, new)
+            found[at] = LiteralChange(end, old, new)
             return end
     return _next(text, at) + 1
 

@@ -14,7 +14,7 @@ from backstay.redaction.harmless import (
 )
 from backstay.redaction.json_text import (
     MOST_REPEATED,
-    Change,
+    LiteralChange,
     RepeatedNames,
     ShapesDiffer,
     changes_of,
@@ -266,7 +266,7 @@ class JsonRedactor:
     def _json(self, text: str, depth: int) -> str | None:
         """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON."""
         repeated = RepeatedNames()
-        changes: dict[int, Change] = {}
+        changes: dict[int, LiteralChange] = {}
         while repeated.turn < min(repeated.most, MOST_REPEATED):
             try:
                 parsed = json.loads(text, object_pairs_hook=repeated.pairs)
@@ -282,7 +282,7 @@ class JsonRedactor:
             repeated.turn += 1
         return self._anew(text, depth) if repeated.most > MOST_REPEATED else self._changed(text, changes)
 
-    def _changed(self, text: str, changes: dict[int, Change]) -> str:
+    def _changed(self, text: str, changes: dict[int, LiteralChange]) -> str:
         parts: list[str] = []
         done = 0
         for at, (end, old, new) in sorted(changes.items()):

@@ -20,7 +20,7 @@ _NAME = "REDACTED"
 _Given = TypeVar("_Given")
 
 
-class Change(NamedTuple):
+class PartChanges(NamedTuple):
     """Hold the changes to the parts of what is given, which are always asked for in the same order."""
 
     prose: Callable[[Any], Any]
@@ -30,7 +30,7 @@ class Change(NamedTuple):
     name: Callable[[str], str]
 
 
-def masked_parts(given: _Given, redactor: Redactor | None, changed: Callable[[_Given, Change], _Given]) -> _Given:
+def masked_parts(given: _Given, redactor: Redactor | None, changed: Callable[[_Given, PartChanges], _Given]) -> _Given:
     """Return what `changed` makes of the parts that hold a known secret; where none does, what is given.
 
     A name stays where the secret in it is an ordinary word.
@@ -40,7 +40,7 @@ def masked_parts(given: _Given, redactor: Redactor | None, changed: Callable[[_G
     known = redactor.known
     prose: list[Any] = []
     names: list[str] = []
-    changed(given, Change(partial(_noted, prose), partial(_noted, prose), partial(_noted, names)))
+    changed(given, PartChanges(partial(_noted, prose), partial(_noted, prose), partial(_noted, names)))
     clean = redactor.without_known(prose)
     if clean is prose and not known.occur_in(" ".join(names)):
         return given
@@ -50,7 +50,7 @@ def masked_parts(given: _Given, redactor: Redactor | None, changed: Callable[[_G
         shown = next(parts)
         return text if shown != text and _in_words(text, known) else shown
 
-    return changed(given, Change(lambda _: next(parts), choice, partial(_name, known)))
+    return changed(given, PartChanges(lambda _: next(parts), choice, partial(_name, known)))
 
 
 def _noted(noted: list[Any], part: Any) -> Any:
@@ -68,7 +68,7 @@ def _name(known: KnownSecrets, text: str) -> str:
     return _NAME if known.places_in(text) and not _in_words(text, known) else text
 
 
-def masked_schema(schema: Any, change: Change, *, is_named: bool = False) -> Any:
+def masked_schema(schema: Any, change: PartChanges, *, is_named: bool = False) -> Any:
     """Return a schema in which the texts and the names are changed."""
     match schema:
         case str():
@@ -81,7 +81,7 @@ def masked_schema(schema: Any, change: Change, *, is_named: bool = False) -> Any
             return schema
 
 
-def _below(key: str, item: Any, change: Change, *, is_named: bool) -> Any:
+def _below(key: str, item: Any, change: PartChanges, *, is_named: bool) -> Any:
     if is_named:
         return masked_schema(item, change)
     if key in _PROSE:

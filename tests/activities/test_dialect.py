@@ -11,9 +11,8 @@ from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
 from activities.model.completion import HttpPost, complete, written
 from activities.model.learned import HELD_S, LearnedDialects
-from activities.model.masking import masked
 from activities.model.message import MessageExtras, grown, in_one_form
-from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, with_beside
+from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
 from activities.model.output import value_in
 from activities.model.request import messages_of
 from activities.model.schemas import simple

@@ -15,10 +15,9 @@ from activities.endpoints.endpoints import Target
 from activities.model.completion import ContextTooLong, RequestRefused, complete
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
-from activities.model.masking import masked
 from activities.model.message import MessageExtras
 from activities.model.native.writing import native
-from activities.model.opaque import with_beside
+from activities.model.opaque import masked, with_beside
 from activities.model.probing import probe
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor

@@ -2,9 +2,8 @@
 
 import pytest
 
-from activities.model.masking import masked_hits
 from activities.tools.elicitations import _offered
-from activities.tools.searches import shown_hit
+from activities.tools.searches import masked_hits, shown_hit
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Hit
 from tests.requirements import promise

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx2
 
-from backstay.redaction.naming import Change, masked_parts, masked_schema
+from backstay.redaction.naming import PartChanges, masked_parts, masked_schema
 from backstay.redaction.redactor import Redactor
 from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import input_required_of
@@ -74,12 +74,12 @@ class Scrubber:
         return replace(found, tools=tools, **texts)
 
 
-def _tools(tools: tuple[ListedTool, ...], change: Change) -> tuple[ListedTool, ...]:
+def _tools(tools: tuple[ListedTool, ...], change: PartChanges) -> tuple[ListedTool, ...]:
     pairs = [(tool, _tool(tool, change)) for tool in tools]
     return tuple(new for tool, new in pairs if new.name == tool.name)
 
 
-def _tool(tool: ListedTool, change: Change) -> ListedTool:
+def _tool(tool: ListedTool, change: PartChanges) -> ListedTool:
     return replace(
         tool,
         name=change.name(tool.name),
