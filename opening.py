@@ -21,10 +21,12 @@ from backstay.profile import Profiles
 from backstay.rooms import house
 from backstay.settings import Settings
 from backstay.tools.connection import ConnectionPlace
+from backstay.variables import secrets_of_headers
 from backstay.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from temporalio.client import Client
+    from temporalio.service import ConnectConfig
 
     from activities.definitions import DefinitionFolder
     from activities.endpoints.endpoints import Endpoints
@@ -278,19 +280,24 @@ async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator
         yield store
 
 
+def secrets_of(connected: "ConnectConfig") -> frozenset[str]:
+    """Return the secrets that Temporal is reached with, which its own file of settings may hold."""
+    return frozenset({connected.api_key or "", *secrets_of_headers(connected.rpc_metadata)})
+
+
 @asynccontextmanager
 async def open_resources(
     settings: Settings, client: "Client", opened: "Store | None" = None
 ) -> AsyncGenerator["Resources"]:
     """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
     from activities.resources import Resources
-    from backstay.client.connecting import temporal_secrets
     from backstay.client.executions import register_search_attributes
     from backstay.client.roles import find_sandbox
     from backstay.redaction.redactor import Redactor
 
     policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
     definitions = read_offered(settings)
+    known = settings.secrets() | secrets_of(client.service_client.config)
     async with (
         open_store(settings, signs=True) if opened is None else nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
@@ -304,7 +311,7 @@ async def open_resources(
             policy=policy,
             profiles=profiles,
             definitions=definitions,
-            redactor=Redactor(settings.secrets() | temporal_secrets() | toolbox.secrets | endpoints.models.secrets),
+            redactor=Redactor(known | toolbox.secrets | endpoints.models.secrets),
             endpoints=endpoints,
             temporal=client,
             search_attributes=await register_search_attributes(client),

@@ -97,11 +97,11 @@ def secrets_of_address(address: str) -> Iterator[str]:
             yield value.replace(" ", "+")
 
 
-def secrets_of_headers(headers: Mapping[str, str]) -> Iterator[str]:
-    """Yield the secrets in headers."""
+def secrets_of_headers(headers: Mapping[str, str | bytes]) -> Iterator[str]:
+    """Yield the secrets in headers, each without its scheme."""
     for name, value in headers.items():
-        if any(word in name.upper() for word in _TELLING):
-            yield from value.split()
+        if isinstance(value, str) and any(word in name.upper() for word in _TELLING):
+            yield value.split()[-1] if value.strip() else ""
 
 
 def secrets_of_variables(variables: Mapping[str, str]) -> Iterator[str]:

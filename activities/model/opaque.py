@@ -130,18 +130,18 @@ def masked(request: dict[str, Any], redactor: Redactor | None) -> dict[str, Any]
     Roles, ids, the model and the engine's own fields stay. A name stays where the secret in it is an ordinary word;
     a function with any other secret in its name is left out.
     """
-    return masked_parts(request, redactor, _changed)
+    return masked_parts(request, redactor, _masked)
 
 
-def _changed(request: dict[str, Any], change: PartChanges) -> dict[str, Any]:
-    found = {**request, "messages": [_message(message, change) for message in request["messages"]]}
+def _masked(request: dict[str, Any], change: PartChanges) -> dict[str, Any]:
+    found = {**request, "messages": [_masked_message(message, change) for message in request["messages"]]}
     if "tools" in request:
-        tools = [(tool, _tool(tool, change)) for tool in request["tools"]]
+        tools = [(tool, _masked_tool(tool, change)) for tool in request["tools"]]
         found["tools"] = [new for old, new in tools if new["function"]["name"] == old["function"]["name"]]
     return found
 
 
-def _message(message: dict[str, Any], change: PartChanges) -> dict[str, Any]:
+def _masked_message(message: dict[str, Any], change: PartChanges) -> dict[str, Any]:
     content = message.get("content")
     if isinstance(content, list):
         content = [{**part, "text": change.prose(part["text"])} if "text" in part else part for part in content]
@@ -149,18 +149,18 @@ def _message(message: dict[str, Any], change: PartChanges) -> dict[str, Any]:
         content = change.prose(content)
     found = message | ({"content": content} if "content" in message else {})
     if "tool_calls" in message:
-        found["tool_calls"] = [_call(call, change) for call in message["tool_calls"]]
+        found["tool_calls"] = [_masked_call(call, change) for call in message["tool_calls"]]
     # Additions to a message go as they came, or not at all.
     return found if message["role"] != "assistant" or _is_kept(message, change) else bare(found)
 
 
-def _call(call: dict[str, Any], change: PartChanges) -> dict[str, Any]:
+def _masked_call(call: dict[str, Any], change: PartChanges) -> dict[str, Any]:
     function = call["function"]
     given, name = function["arguments"], change.name(function["name"])
-    return {**call, "function": {**function, "name": name, "arguments": _arguments(given, change.prose(given))}}
+    return {**call, "function": {**function, "name": name, "arguments": _masked_arguments(given, change.prose(given))}}
 
 
-def _arguments(given: str, clean: str) -> str:
+def _masked_arguments(given: str, clean: str) -> str:
     """Return the arguments of a call with masks in them as JSON, as they were before."""
     if clean == given:
         return given
@@ -179,7 +179,7 @@ def _is_kept(message: dict[str, Any], change: PartChanges) -> bool:
     return not texts or change.prose(texts) == texts
 
 
-def _tool(tool: dict[str, Any], change: PartChanges) -> dict[str, Any]:
+def _masked_tool(tool: dict[str, Any], change: PartChanges) -> dict[str, Any]:
     about = tool["function"]
     name, description = change.name(about["name"]), change.prose(about["description"])
     parameters = masked_schema(about["parameters"], change)

@@ -150,16 +150,14 @@ def request_for(
 
     `beside`: what was beside the messages of this very model, which alone is given it back.
     `offered`: the plans that are offered as functions, and `finish` that function for a task that wants a value.
-    `redactor`: knows the secrets that no message may hold, and no description that a server gives of its tools.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
     role, room, most = settings.system_role, target.context_tokens, _most_tokens(target, settings)
     request = {"model": target.model, "max_completion_tokens": most}
     if ask.closing:
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
-        return masked(
-            request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}, redactor
-        ), 0
+        closing = request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}
+        return masked(closing, redactor), 0
     if ask.perception:
         return masked(_short(request | _perceiving(transcript, catalog, role, way)), redactor), 0
     if ask.work is not None:

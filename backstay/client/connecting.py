@@ -23,7 +23,6 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
-from backstay.variables import secrets_of_headers
 
 if TYPE_CHECKING:
     from backstay.client.backstay import Backstay
@@ -179,13 +178,6 @@ def place_in_file(settings: Settings) -> dict[str, str]:
         for name, (option, variable) in variables.items()
         if known.get(variable) and option not in own
     }
-
-
-def temporal_secrets() -> frozenset[str]:
-    """Return the secrets in Temporal's own settings, which a file may hold."""
-    own = _own_settings()
-    headers = {name: value for name, value in (own.get("rpc_metadata") or {}).items() if isinstance(value, str)}
-    return frozenset({str(own.get("api_key") or ""), *secrets_of_headers(headers)} - {""})
 
 
 def is_place_named() -> bool:

@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
+from temporalio.service import ConnectConfig
 
-from backstay.client.connecting import temporal_secrets
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.variables import environment
+from opening import secrets_of
 from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.requirements import promise
 
@@ -104,12 +105,10 @@ def test_secrets_in_addresses_and_in_what_libraries_read_themselves_are_known(mo
 
 
 @promise("secrets:worker-knows")
-def test_a_key_in_the_file_of_temporals_own_settings_is_known(monkeypatch, tmp_path):
-    header = '[profile.default.grpc_meta]\nauthorization = "Bearer token-of-the-file"\n'
-    profile = f'[profile.default]\napi_key = "key-of-the-file"\n{header}'
-    (tmp_path / "temporal.toml").write_text(profile, encoding="utf-8")
-    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(tmp_path / "temporal.toml"))
-    assert temporal_secrets() >= {"key-of-the-file", "token-of-the-file"}
+def test_a_key_that_temporal_is_reached_with_is_known_wherever_it_was_read():
+    headers = {"authorization": "Bearer token-of-the-file", "temporal-namespace": "a-namespace"}
+    connected = ConnectConfig(target_host="127.0.0.1:9", api_key="key-of-the-file", rpc_metadata=headers)
+    assert secrets_of(connected) == {"key-of-the-file", "token-of-the-file"}
 
 
 @promise("budget:prices")
