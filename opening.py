@@ -26,7 +26,6 @@ from backstay.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from temporalio.client import Client
-    from temporalio.service import ConnectConfig
 
     from activities.definitions import DefinitionFolder
     from activities.endpoints.endpoints import Endpoints
@@ -280,8 +279,9 @@ async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator
         yield store
 
 
-def secrets_of(connected: "ConnectConfig") -> frozenset[str]:
+def secrets_of(client: "Client") -> frozenset[str]:
     """Return the secrets that Temporal is reached with, which its own file of settings may hold."""
+    connected = client.service_client.config
     return frozenset({connected.api_key or "", *secrets_of_headers(connected.rpc_metadata)})
 
 
@@ -297,7 +297,7 @@ async def open_resources(
 
     policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
     definitions = read_offered(settings)
-    known = settings.secrets() | secrets_of(client.service_client.config)
+    known = settings.secrets() | secrets_of(client)
     async with (
         open_store(settings, signs=True) if opened is None else nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,

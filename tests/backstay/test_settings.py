@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from temporalio.service import ConnectConfig
@@ -108,7 +109,8 @@ def test_secrets_in_addresses_and_in_what_libraries_read_themselves_are_known(mo
 def test_a_key_that_temporal_is_reached_with_is_known_wherever_it_was_read():
     headers = {"authorization": "Bearer token-of-the-file", "temporal-namespace": "a-namespace"}
     connected = ConnectConfig(target_host="127.0.0.1:9", api_key="key-of-the-file", rpc_metadata=headers)
-    assert secrets_of(connected) == {"key-of-the-file", "token-of-the-file"}
+    client = SimpleNamespace(service_client=SimpleNamespace(config=connected))
+    assert secrets_of(client) == {"key-of-the-file", "token-of-the-file"}
 
 
 @promise("budget:prices")
