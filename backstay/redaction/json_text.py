@@ -2,7 +2,6 @@
 
 import json
 import re
-from json.decoder import scanstring
 from typing import Any, NamedTuple
 
 from backstay.strict_json import unique_key
@@ -10,7 +9,7 @@ from backstay.strict_json import unique_key
 MOST_REPEATED = 4
 """How many values of one name in one object are looked at."""
 _BETWEEN = frozenset(" \t\r\n:,")
-_SCAN = json.JSONDecoder().scan_once
+_SCAN = json.JSONDecoder().raw_decode
 _SIGN = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
 """One character as a literal holds it."""
 Pairs = list[tuple[str, Any]]
@@ -78,7 +77,7 @@ def _look(text: str, at: int, old: Any, new: Any, found: dict[int, LiteralChange
         case dict(), dict() if len(old) == len(new):
             for (name, item), (shown, other) in zip(old.items(), new.items(), strict=True):
                 at = _next(text, at + 1)
-                _, end = scanstring(text, at + 1)
+                _, end = _SCAN(text, at)
                 if name != shown:
                     found[at] = LiteralChange(end, name, shown)
                 at = _look(text, _next(text, end), item, other, found)
