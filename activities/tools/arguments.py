@@ -13,11 +13,11 @@ from backstay.redaction.handles import (
     escape_lookalikes,
     handle_for,
     handles_in,
+    is_json_like,
     provider_of,
     replace_handles,
     unescape_lookalikes,
 )
-from backstay.redaction.json_text import is_json_like
 from backstay.stored_texts import REF, is_stored_text, unescape_object
 from backstay.strict_json import clean_json
 from backstay.task.plan import Missing, holds_notation, resolve

@@ -2,7 +2,8 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable, Container, Mapping
+import json
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from backstay.frozen import Frozen
@@ -18,6 +19,7 @@ JOINER = "\u2060"
 _END = "⟧"
 _HEX = frozenset("0123456789abcdef")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_JSON = json.JSONDecoder()
 _LABEL = 40
 _DIGITS = 24
 _LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
@@ -84,6 +86,12 @@ def handles_in(value: Any) -> list[str]:
             case _:
                 pass
     return list(found)
+
+
+def is_json_like(text: str) -> bool:
+    """Return whether a string begins and ends as an object or a list in JSON does."""
+    stripped = text.strip()
+    return stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")
 
 
 def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
@@ -192,13 +200,41 @@ def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
 def _replace_parts(text: Any, mapping: Mapping[str, Any]) -> Any:
     if not isinstance(text, str) or MARK not in text:
         return text
-    parts = split_handles(text)
-    said = [_as_text(mapping[part]) if handle and part in mapping else part for part, handle in parts]
-    if text.lstrip()[:1] in ("{", "["):
+    parts, values = split_handles(text), iter(_in_place_of_handles(text, mapping))
+    said = [next(values) if handle else part for part, handle in parts]
+    if _is_json(text):
         for at in range(1, len(parts) - 1):
             if not isinstance(mapping.get(parts[at][0], ""), str) and _is_quoted(said[at - 1], said[at + 1]):
                 said[at - 1], said[at + 1] = said[at - 1][:-1], said[at + 1][1:]
     return "".join(said)
+
+
+def _in_place_of_handles(text: str, mapping: Mapping[str, Any]) -> list[str]:
+    """Return what takes the place of each handle in a string; in JSON, values are written as its strings are."""
+    if _is_json(text):
+        texts = (string for string in _strings(text) if MARK in string)
+        return [
+            json.dumps(said, ensure_ascii=False)[1:-1]
+            for string in texts
+            for said in _in_place_of_handles(string, mapping)
+        ]
+    return [_as_text(mapping[part]) if part in mapping else part for part, handle in split_handles(text) if handle]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return is_json_like(text) and isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _strings(text: str) -> Iterator[str]:
+    """Yield the strings of a JSON text, names included."""
+    at = text.find('"')
+    while at >= 0:
+        string, end = _JSON.raw_decode(text, at)
+        yield string
+        at = text.find('"', end)
 
 
 def _is_quoted(before: str, behind: str) -> bool:

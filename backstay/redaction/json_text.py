@@ -1,13 +1,9 @@
-"""LiteralChange literals of a JSON text in place, and leave everything between them as it is."""
+"""Change literals of a JSON text in place, and leave everything between them as it is."""
 
 import json
 import re
 from typing import Any, NamedTuple
 
-from backstay.strict_json import unique_key
-
-MOST_REPEATED = 4
-"""How many values of one name in one object are looked at."""
 _BETWEEN = frozenset(" \t\r\n:,")
 _SCAN = json.JSONDecoder().raw_decode
 _SIGN = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
@@ -16,37 +12,19 @@ Pairs = list[tuple[str, Any]]
 
 
 class RepeatedNames:
-    """Read objects in which a name is there more than once; each of its values may have the name by turns."""
+    """Read objects, of which the last value of each name counts, and keep the values before it."""
 
     def __init__(self) -> None:
-        """Begin with the last value of each name."""
-        self.most = 1
-        self.turn = 0
+        """Know none yet."""
+        self.before: list[dict[str, Any]] = []
 
     def pairs(self, items: Pairs) -> dict[str, Any]:
-        """Return an object; values whose turn it is not have other names."""
+        """Return an object."""
         found = dict(items)
-        if len(found) == len(items):
-            return found
-        places: dict[str, list[int]] = {}
-        for at, (name, _) in enumerate(items):
-            places.setdefault(name, []).append(at)
-        self.most = max(self.most, *map(len, places.values()))
-        if self.most > MOST_REPEATED:
-            return found
-        named = {some[max(len(some) - 1 - self.turn, 0)] for some in places.values()}
-        taken, found = dict.fromkeys(places), dict[str, Any]()
-        for at, (name, value) in enumerate(items):
-            other = name if at in named else unique_key(name, taken)
-            taken[other] = None
-            found[other] = value
+        if len(found) < len(items):
+            last = {name: at for at, (name, _) in enumerate(items)}
+            self.before += [{name: value} for at, (name, value) in enumerate(items) if at != last[name]]
         return found
-
-
-def is_json_like(text: str) -> bool:
-    """Return whether a string begins and ends as an object or a list in JSON does."""
-    stripped = text.strip()
-    return stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]")
 
 
 class LiteralChange(NamedTuple):

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
-from backstay.redaction.handles import MARK
+from backstay.redaction.handles import is_json_like
 from backstay.redaction.harmless import (
     EXAMPLES,
     is_doubtful,
@@ -13,12 +13,10 @@ from backstay.redaction.harmless import (
     is_schema,
 )
 from backstay.redaction.json_text import (
-    MOST_REPEATED,
     LiteralChange,
     RepeatedNames,
     ShapesDiffer,
     changes_of,
-    is_json_like,
     signs_of,
 )
 from backstay.redaction.sensitive_names import words_of
@@ -264,23 +262,32 @@ class JsonRedactor:
         return self.texts.replaced(text)
 
     def _json(self, text: str, depth: int) -> str | None:
-        """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON."""
+        """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON.
+
+        Where a name is there again, or a value cannot be shown as it is, and there is a secret, it is written anew.
+        """
         repeated = RepeatedNames()
-        changes: dict[int, LiteralChange] = {}
-        while repeated.turn < min(repeated.most, MOST_REPEATED):
-            try:
-                parsed = json.loads(text, object_pairs_hook=repeated.pairs)
-            except (ValueError, RecursionError):
-                return None
-            given, redacted = self._parsed(parsed, depth)
-            if given is not parsed and OPAQUE in json.dumps(given):
-                return self._anew(text, depth)
-            try:
-                changes |= {} if redacted == given else changes_of(text, given, redacted)
-            except ShapesDiffer:
-                return self._anew(text, depth)
-            repeated.turn += 1
-        return self._anew(text, depth) if repeated.most > MOST_REPEATED else self._changed(text, changes)
+        try:
+            parsed = json.loads(text, object_pairs_hook=repeated.pairs)
+        except (ValueError, RecursionError):
+            return None
+        given, redacted = self._parsed(parsed, depth)
+        hides = redacted != given
+        for before in repeated.before:
+            old, new = self._parsed(before, depth)
+            hides = hides or old != new
+        changed = None if repeated.before and hides else self._in_place(text, given, redacted)
+        # Of a value that JSON cannot express, only the words for it were searched.
+        if changed is not None and given is not parsed:
+            is_shown = OPAQUE not in json.dumps(given) and not self.texts.knows(changed)
+            changed = changed if is_shown else None
+        return json.dumps(redacted, ensure_ascii=False) if changed is None else changed
+
+    def _in_place(self, text: str, given: Any, redacted: Any) -> str | None:
+        try:
+            return text if redacted == given else self._changed(text, changes_of(text, given, redacted))
+        except ShapesDiffer:
+            return None
 
     def _changed(self, text: str, changes: dict[int, LiteralChange]) -> str:
         parts: list[str] = []
@@ -297,27 +304,19 @@ class JsonRedactor:
         self.texts.beside(clean)
         return given, self.value(clean, None, depth)
 
-    def _anew(self, text: str, depth: int) -> str:
-        """Write a JSON text anew without what is too deep in it, or has a name that is there again."""
-        return json.dumps(self._parsed(json.loads(text), depth)[1], ensure_ascii=False)
-
     def _literal(self, written: str, text: Any, shown: Any) -> str:
-        """Return a literal with its secrets replaced: what replaces one stands for the characters as written."""
+        """Return a literal with its secrets replaced, and the rest of it as it was written."""
+        anew = json.dumps(shown, ensure_ascii=False)
         if "\\" not in written or not isinstance(text, str):
-            return json.dumps(shown, ensure_ascii=False)
-        parts, signs = self.texts.split(shown), signs_of(written)
-        said, at = list[str](), 0
-        for part, is_done in parts:
+            return anew
+        signs, said, at = signs_of(written), list[str](), 0
+        for part, is_done in self.texts.split(shown):
             kind, value = self.texts.made.get(part, ("", part)) if is_done else ("", part)
             if not isinstance(value, str) or not text.startswith(value, at):
-                break
-            old = "".join(signs[at : at + len(value)])
-            said.append(self.texts.substitute(kind, old) if kind else old)
+                return anew
+            said.append(part if kind else "".join(signs[at : at + len(value)]))
             at += len(value)
-        if len(said) == len(parts) and at == len(text) == len(signs):
-            return f'"{"".join(said)}"'
-        kind = next((self.texts.made[part][0] for part, _ in parts if part in self.texts.made and MARK in part), "")
-        return json.dumps(self.texts.substitute(kind, written[1:-1]) if kind else shown, ensure_ascii=False)
+        return f'"{"".join(said)}"' if at == len(text) == len(signs) else anew
 
 
 def _is_chosen(item: Any) -> bool:

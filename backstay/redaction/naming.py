@@ -41,16 +41,19 @@ def masked_parts(given: _Given, redactor: Redactor | None, changed: Callable[[_G
     prose: list[Any] = []
     names: list[str] = []
     changed(given, PartChanges(partial(_noted, prose), partial(_noted, prose), partial(_noted, names)))
-    clean = redactor.without_known(prose)
-    if clean is prose and not known.occur_in(" ".join(names)):
+    clean, clean_names = redactor.without_known(prose), redactor.without_known(names)
+    if clean is prose and clean_names is names:
         return given
-    parts = iter(clean)
+    parts, named = iter(clean), iter(clean_names)
 
     def choice(text: str) -> str:
         shown = next(parts)
         return text if shown != text and _in_words(text, known) else shown
 
-    return changed(given, PartChanges(lambda _: next(parts), choice, partial(_name, known)))
+    def name(text: str) -> str:
+        return text if next(named) == text or _in_words(text, known) else _NAME
+
+    return changed(given, PartChanges(lambda _: next(parts), choice, name))
 
 
 def _noted(noted: list[Any], part: Any) -> Any:
@@ -61,11 +64,7 @@ def _noted(noted: list[Any], part: Any) -> Any:
 def _in_words(text: str, known: KnownSecrets) -> bool:
     """Return whether all secrets in a name are ordinary words, which tell nobody that they are secrets."""
     found = [text[start:end] for start, end in known.places_in(text)]
-    return bool(found) and not any(any(map(str.isdecimal, part)) or not is_worded(part) for part in found)
-
-
-def _name(known: KnownSecrets, text: str) -> str:
-    return _NAME if known.places_in(text) and not _in_words(text, known) else text
+    return bool(found) and all(part.replace("_", "").isalpha() and is_worded(part) for part in found)
 
 
 def masked_schema(schema: Any, change: PartChanges, *, is_named: bool = False) -> Any:

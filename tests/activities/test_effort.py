@@ -23,7 +23,7 @@ TAKEN = {
 
 
 async def body_of(api, model=None, **more):
-    request = await native(api, model or MODELS[api]).request(asked_for(api, **more), None)
+    request = await native(api, model or MODELS[api]).request(asked_for(api, **more))
     return json.loads(request.whole().content)
 
 
@@ -99,7 +99,7 @@ async def test_what_is_kept_in_a_cache_is_what_the_next_request_begins_with():
 @promise("models:native-cache")
 async def test_what_is_asked_once_is_not_kept():
     request = await native("anthropic", MODELS["anthropic"]).request(
-        {"model": MODELS["anthropic"], "messages": BEGUN, LIMIT: 400}, None
+        {"model": MODELS["anthropic"], "messages": BEGUN, LIMIT: 400}
     )
     assert b"cache_control" not in request.whole().content
     body = {"tools": [dict(ADD)], "messages": [{"role": "user", "content": "Look."}]}

@@ -229,7 +229,7 @@ async def test_an_error_in_another_form_than_that_of_its_api_is_told_and_recogni
             httpx2.AsyncClient(transport=transport) as http,
             openai.AsyncOpenAI(api_key=KEY, base_url="https://a.example", max_retries=0, http_client=http) as client,
         ):
-            request = await native(api, MODELS[api]).request(asked_for(api), None)
+            request = await native(api, MODELS[api]).request(asked_for(api))
             with pytest.raises(told) as caught:
                 await sent(api, client, request, streams=True)
         assert caught.value.facts["unbilled"] is True

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstay.redaction.handles import handle_for, handles_in
-from backstay.redaction.redactor import Redactor, redact_payload
+from backstay.redaction.redactor import Redactor, mask, redact_payload
 from tests.requirements import promise
 from tests.sizes import sized, spread
 
@@ -427,11 +427,46 @@ def test_json_text_without_a_secret_stays_as_it_is_written(text):
 
 @promise("secrets:json-text")
 def test_of_json_text_with_secrets_only_these_are_written_anew():
-    text = '{"a":1.0, "password":"hunter2hunter2","password" : "Tr0ub\\"4dor&3",\n"pin":48213377,"b": [NaN]}'
-    told = '{"a":1.0, "password":"[REDACTED:password]","password" : "[REDACTED:password]",'
+    text = '{"a":1.0, "api_key":"hunter2hunter2","password" : "Tr0ub\\"4dor&3",\n"pin":48213377,"b": [NaN]}'
+    told = '{"a":1.0, "api_key":"[REDACTED:api_key]","password" : "[REDACTED:password]",'
     assert redact_payload(f" {text} ") == f' {told}\n"pin":"[REDACTED:pin]","b": [NaN]}} '
     many = ",".join(f'"password":"hunter{number}hunter2"' for number in range(9))
     assert "hunter" not in redact_payload(f"{{{many}}}")
     assert "hunter" not in redact_payload(f"{'[' * 120}{text}{']' * 120}")
     key = '{"kty":"RSA","d":"abcdef1234567890","d":"x"}'
     assert "abcdef" not in redact_payload(key)
+
+
+@promise("secrets:json-text")
+@pytest.mark.parametrize("more", range(1, 8))
+def test_json_text_in_which_a_name_is_there_again_is_read_as_others_read_it(more):
+    again = ",".join(['"a":1'] * more)
+    plain = f'{{{again},"b":[{{"c":"d"}}],\n"e":1.0}}'
+    assert redact_payload(plain) == plain
+    text = f'{{{again},"b":[{{"password":"hunter2Hx1"}}]}}'
+    assert json.loads(redact_payload(text)) == {"a": 1, "b": [{"password": "[REDACTED:password]"}]}
+    header = '{"name":"Authorization","value":"my plain secret","value":"other words"}'
+    assert "secret" not in redact_payload(header)
+    assert json.loads(redact_payload(header))["value"] == "[REDACTED:authorization]"
+
+
+def nested(levels, odd):
+    """Return JSON text within JSON text, each written without a quotation mark of its own."""
+    text = "{}"
+    for _ in range(levels):
+        inner = json.dumps(text)[1:-1].replace('\\"', "\\u0022")
+        text = f'["{inner}",{"[" * 100}{"]" * 100}]' if odd else f'{{"a":1,"a":2,"a":3,"a":4,"b":"{inner}"}}'
+    return text
+
+
+@promise("secrets:json-text")
+@pytest.mark.parametrize("odd", [False, True])
+def test_each_text_in_nested_json_is_looked_at_once(odd):
+    assert json.loads(redact_payload(nested(24, odd)))
+
+
+@promise("secrets:json-text")
+def test_known_digits_are_not_shown_within_numbers_that_nothing_can_hold():
+    known = "73918264550917366420"
+    for number in (f"{known}{'0' * 400}", f"{known}.5e400"):
+        assert known not in Redactor({known}).replace(f'{{"a": {number}}}', mask)

@@ -1,3 +1,6 @@
+import json
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,9 +75,23 @@ def test_in_json_text_a_number_goes_back_as_a_number():
     shown = f'{{"pin": "{number}", "{number}": "{text}", "note": "\\"{number}\\""}}'
     assert replace_handles(shown, values) == '{"pin": 1234, "1234": "value", "note": "\\"1234\\""}'
     assert replace_handles(f'say "{number}"', values) == 'say "1234"'
+    assert replace_handles(f'[urgent] the pin is "{number}", [call]', values) == '[urgent] the pin is "1234", [call]'
 
 
 @promise("secrets:grammar")
 def test_a_broken_handle_does_not_hide_the_one_after_it():
     handle = handle_for(KEY, "crm", "token", "value")
     assert handles_in(f"⟦secret:crm/{handle}") == [handle]
+
+
+@promise("secrets:json-text")
+@pytest.mark.parametrize("value", ['Tr0ub"4dor', "-----BEGIN KEY-----\nMIIE\n", "a\\b", "Pässw0rt-99"])
+def test_a_handle_becomes_its_value_alone_and_what_json_writes_for_it_in_json_text(value):
+    handle = handle_for(KEY, "mail", "key", value)
+    inner = json.dumps({"key": f"{handle} and"}, ensure_ascii=False)
+    text = json.dumps({"a": f"x {handle}", "b": inner, handle: 1}, ensure_ascii=False)
+    assert replace_handles({"key": handle}, {handle: value}) == {"key": value}
+    assert replace_handles(f"--key={handle}", {handle: value}) == f"--key={value}"
+    revealed = json.loads(replace_handles(text, {handle: value}))
+    assert (revealed["a"], revealed[value]) == (f"x {value}", 1)
+    assert json.loads(revealed["b"]) == {"key": f"{value} and"}
