@@ -84,11 +84,17 @@ def _reap(ended: dict[int, int]) -> bool:
 
 
 def _kill_children(keeper: int) -> None:
-    """Kill the children alone: only these keep their numbers until they are reaped, and then theirs are children."""
+    """Kill the children and their groups at once, which are quicker than this when they fork.
+
+    A child keeps its number and that of its group until it is reaped here, and what is in that group came from it.
+    """
+    own = os.getpgid(0)
     with open(f"/proc/self/task/{keeper}/children", encoding="ascii") as file:  # noqa: PTH123 - each call would import it
         children = file.read().split()
     for child in children:
         with suppress(ProcessLookupError, PermissionError):
+            if (group := os.getpgid(int(child))) != own:
+                os.killpg(group, signal.SIGKILL)
             os.kill(int(child), signal.SIGKILL)
 
 

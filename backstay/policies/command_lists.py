@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     r"""
       (?P<blank>[ \t]+|(?<![<(])\\\n)
     | (?P<data>\#[^\n]*)
+    | (?P<closing>[0-9]*[<>]&(?:[ \t]|\\\n)*-)
     | (?P<redirection>&>>?|[0-9]*(?:<<<|<<-?|>>|<>|>\||[<>]&|[<>]))
     | (?P<end>&&|\|\||\|&|;;&|;;|;&|[;&|()\n])
     | (?P<word>(?!\\\n)(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^ \t\n;&|()<>'"\\])+)
@@ -57,9 +58,10 @@ class CommandLists(Frozen):
             return f"the command line cannot be read: {error}" if self.allow is not None or self.deny else None
         commands = list(_commands(tokens))
         data = [_NAMED.findall(line) for kind, text in tokens if kind == "data" for line in text.splitlines()]
+        longest = max([1, *(len(pattern.split()) for pattern in self.deny)])
         for words in (*commands, *data):
             for number in range(len(words)):
-                if pattern := _matching(words[number:], self.deny):
+                if pattern := _matching(words[number : number + longest], self.deny):
                     return f"{pattern!r} is on the list of commands that are not allowed"
         if self.allow is None:
             return None
@@ -109,6 +111,8 @@ def _commands(tokens: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
             if words:
                 yield words
             words, begun, redirected = [], False, False
+        elif kind == "closing":
+            begun = True
         elif kind == "redirection":
             begun = redirected = True
         elif kind == "word":

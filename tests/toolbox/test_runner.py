@@ -131,6 +131,30 @@ async def test_what_leaves_the_session_of_a_command_has_ended_when_the_call_has(
     assert [process for process in away(tmp_path) if is_running(process)] == []
 
 
+# Five at a time, of which each has begun another one long before it ends.
+FORKING = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "open('group', 'w').write(str(os.getpid()))\n"
+    "end = time.monotonic() + 60\n"
+    "if os.fork():\n"
+    "    time.sleep(60)\n"
+    "while time.monotonic() < end:\n"
+    "    time.sleep(0.004)\n"
+    "    if os.fork():\n"
+    "        time.sleep(0.016)\n"
+    "        os._exit(0)\n"
+)
+
+
+@promise("plugins:timeout")
+async def test_processes_that_go_on_forking_have_ended_when_the_call_has(tmp_path):
+    with pytest.raises(TimeoutError):
+        await run(FORKING, tmp_path, timeout_s=10)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((tmp_path / "group").read_text()), 0)
+
+
 @promise("plugins:not-ended")
 async def test_a_call_whose_processes_cannot_be_killed_is_not_said_to_have_ended(tmp_path):
     # What kills them is stopped itself, as by a debugger.

@@ -142,7 +142,27 @@ def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes)
 
 
 SIGNS = [";", "&", "&&", "|", "||", "|&", ";;", ";&", "!", "(", ")", "{", "}", "((", "))", "if ", "then ", "A=1 "]
-REDIRECTIONS = [">", ">>", "<", "<>", ">|", "&>", "&>>", ">&", "<&", "<<<", "<<", "<<-", "2>", "2>&1 ", ">(", "<("]
+REDIRECTIONS = [
+    ">",
+    ">>",
+    "<",
+    "<>",
+    ">|",
+    "&>",
+    "&>>",
+    ">&",
+    "<&",
+    "<<<",
+    "<<",
+    "<<-",
+    "2>",
+    "2>&1 ",
+    ">(",
+    "<(",
+    ">&-",
+    "<&-",
+    ">& -",
+]
 TEXTS = ["ls ", "rm ", "f", "f ", "x", " ", "\n", "\\\n", "'", '"', "#", " #", "\\", "$", "]", "$[", "''", "'>'", "';'"]
 BASH = """
 command_not_found_handle() { echo "$1" >> "$LOG"; return "$ANSWER"; }
@@ -179,6 +199,7 @@ def test_with_a_list_of_allowed_commands_bash_starts_no_other_however_signs_and_
         "ls $[1 #] ; rm x",
         "((A=1 #)); rm x",
         "A=1 if ls",
+        ">&-rm ls f",
     ]
     lines = [*met, *drawn, *hidden, "cat <\\\n<f\n'\nf\nrm x #'", "(\\\n(A=1 #)); rm x", "cat <<''\n'\n\nrm x #'"]
     lists = CommandLists(allow=("ls", "cat"), deny=())
@@ -213,6 +234,11 @@ def test_with_a_list_of_allowed_commands_lines_of_these_alone_pass(command):
 )
 def test_comments_and_here_documents_are_read_as_bash_reads_them(command, passes):
     assert (CommandLists(deny=("rm",)).refusal(command) is None) is passes
+
+
+@promise("workspaces:denied-before")
+def test_a_line_of_very_many_words_is_looked_at_word_by_word():
+    assert CommandLists(deny=("rm -r *",)).refusal("ls " * 300_000) is None
 
 
 @promise("workspaces:denied-before")

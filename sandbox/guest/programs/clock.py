@@ -193,6 +193,10 @@ class FolderEntry:
         """Return the path."""
         return self._real.path
 
+    def __reduce_ex__(self, version: Any) -> Any:
+        """Refuse to be copied, as the entry does."""
+        return self._real.__reduce_ex__(version)
+
     def __repr__(self) -> str:
         """Return it as the entry does."""
         return repr(self._real)
