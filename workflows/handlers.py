@@ -23,7 +23,7 @@ from backstay.task.status import State, Status
 from workflows.asking.approvals import identity_of
 from workflows.asking.hiding import words_without_secrets
 from workflows.asking.said import RunCommand, reading_of, said_in
-from workflows.calls.rollback import Rollback
+from workflows.calls.rollback import Rollback, unseen
 from workflows.context.carrying import Carrying
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import Stopped, answer_of, as_application_error
@@ -389,13 +389,13 @@ class Handlers:
         return self.context.state.undo.authority(said.to_step, run)
 
     def _raise_refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> None:
-        refused = self._refusal(update, said, more)
-        if refused is not None:
+        if (refused := self._refusal(update, said, more)) is not None:
             raise refused
 
     def _refusal(self, update: str, said: RunCommand, more: dict[str, Any]) -> errors.BackstayError | None:
         starters = self.context.approvals.starters
-        return approvers.refused_person(self._authority(update, said), said.by, said.proof, starters)
+        refused = approvers.refused_person(self._authority(update, said), said.by, said.proof, starters)
+        return refused or unseen(self.context.state.undo, said.to_step, said.last_seen)
 
     def _refuse(self, update: str, data: Any, needless: str | None = None) -> None:
         """Refuse an update before anything is written to history."""

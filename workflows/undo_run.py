@@ -54,8 +54,9 @@ class UndoRequest(Frozen):
     def _says_one_thing(self) -> Self:
         if self.done is None and self.comment:
             raise ValueError("comment: only with done; leave it out")
-        if self.done is not None and self.to_step is not None:
-            raise ValueError("to_step: done is about one effect; leave it out")
+        for name in ("to_step", "last_seen"):
+            if self.done is not None and getattr(self, name) is not None:
+                raise ValueError(f"{name}: done is about one effect; leave it out")
         if self.done is not None and not self.by:
             raise ValueError("by: required with done; name who took the effect back")
         return self
@@ -131,6 +132,8 @@ class UndoRun(Handlers):
         # The events of the run itself stay as they are.
         state.first_event = state.next_event = loaded.last_event + 1
         stack = _stack(loaded, self.ask.to_step)
+        if (refusal := rollback.unseen(stack, self.ask.to_step, self.ask.last_seen)) is not None:
+            raise refusal
         # Until it is proven who asks, the update `undo` reaches nothing but these.
         state.undo = UndoStack(slots=stack.slots, below_after=stack.below_after)
         await self._demand_authority(stack)

@@ -124,7 +124,8 @@ class DelegationActivities(Activities):
         await self.begin(ask)
         free = await self.store.subruns.adopt(ask.run, [told.workflow_id for told in ask.children], ask.first_effect)
         rows = await self.store.effects.open_of_run(ask.run)
-        rows = [row for row in rows if ask.first_effect <= row.n < free]
+        # By who made them: after a reset, those of before it have lower numbers than what the run has done since.
+        rows = [row for row in rows if any(_is_of(row.made_by, told.workflow_id) for told in ask.children)]
         effects = await self.outcomes.shown_page(ask.run, rows[:MOST_EFFECTS], ask.user_id, ask.builtin)
         standing = [sum(_is_of(row.made_by, told.workflow_id) for row in rows) for told in ask.children]
         ended = [await self._ended(ask, child, count) for child, count in zip(children, standing, strict=True)]

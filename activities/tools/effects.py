@@ -328,7 +328,7 @@ def _result_of(begun: IntentAnswer) -> ToolResult:
             return ToolResult(success=False, error=error, error_type="EffectConflict")
         case "taken":
             error = f"an effect of {row.made_by} has this number, from before the run was reset"
-            return ToolResult(success=False, error=error, error_type="EffectConflict", number_taken=True)
+            return ToolResult(success=False, error=error, error_type="EffectConflict", free_number=begun.free)
         case _:
             # The workflow waits until the lease has ended, looks again, and then checks or asks.
             return _lost("an earlier attempt sent it and was lost", wait)

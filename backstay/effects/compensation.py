@@ -175,15 +175,17 @@ class UndoStack(Frozen):
 
         Where there are others, only the store holds those from now on, and all that came before them.
         """
-        stack = reduce(UndoStack.push, sorted(slots, key=lambda slot: slot.effect), self)
+        ordered = sorted(slots, key=lambda slot: slot.effect)
         if count <= len(slots):
-            return stack
-        before, oldest = self.trimmed(0), min(slots, key=lambda slot: slot.effect)
+            return reduce(UndoStack.push, ordered, self)
+        before = self.trimmed(0)
+        # After a reset of the run, sub-runs may have lower numbers than what it did itself since: none is kept then.
+        kept = ordered if ordered[0].effect > before.below_effect else []
         update = {
-            "slots": stack.slots[len(self.slots) :],
-            "below": before.below + count - len(slots),
-            "below_effect": oldest.effect - 1,
-            "below_step": max(before.below_step, oldest.step),
+            "slots": tuple(kept),
+            "below": before.below + count - len(kept),
+            "below_effect": ordered[0].effect - 1 if kept else max(before.below_effect, ordered[-1].effect),
+            "below_step": max(before.below_step, *(slot.step for slot in ordered)),
             "below_authority": before.below_authority.also(authority),
         }
         return before.model_copy(update=update)

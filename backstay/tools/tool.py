@@ -248,8 +248,9 @@ class ToolResult(Message):
     """What would undo this effect, shown form; set when it was bound with the outcome."""
     settle_in_s: float = 0
     """For an unknown outcome: how long until the request can no longer be under way."""
-    number_taken: bool = False
-    """For a conflict: whether the effect only has the number of one of a sub-run, and was never sent under it."""
+    free_number: int = 0
+    """For an effect that only has the number of one of a sub-run, and was never sent under it: a number to send it
+    under; 0 for any other conflict."""
     ended: bool = False
     """For an unknown outcome: whether the process of the call was seen to end, so that the next one may begin."""
     recorded: bool = False

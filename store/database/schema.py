@@ -289,7 +289,7 @@ adopted_effects = Table(
     Column("n", Integer, primary_key=True, autoincrement=False),
     Column("effect_id", Words, nullable=False),
     Column("step", Integer, nullable=False),
-    Index("adopted_effects_by_effect", "run", "effect_id", unique=True),
+    Index("adopted_effects_by_effect", "effect_id", "run", unique=True),
 )
 
 looks = Table(

@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    tuple_,
     union_all,
     update,
 )
@@ -99,6 +100,7 @@ _ADOPTED = (
 )
 _TAKEN_OVER = _ADOPTED.order_by(adopted_effects.c.n)
 _NUMBERED = _ADOPTED.where(adopted_effects.c.n == bindparam("n_"))
+_HIGHEST_TAKEN = select(func.max(adopted_effects.c.n)).where(adopted_effects.c.run == bindparam("run_"))
 _TREE = union_all(_OWN, _ADOPTED).subquery()
 _OF_TREE = select(_TREE).order_by(_TREE.c.n)
 
@@ -117,18 +119,24 @@ _OPEN_BEFORE = (
 # Not every database compares JSON, but all compare text.
 _AUTHORITY = cast(_TREE.c.authority, Text)
 _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
-# The undo of an effect may be parked in the run that made it, and in those that have taken it over from sub-runs.
-_TAKEN_OVER_AS = exists().where(
-    adopted_effects.c.run == parked_undos.c.run,
-    adopted_effects.c.n == parked_undos.c.effect,
-    adopted_effects.c.effect_id == effects.c.effect_id,
+# The undo of an effect may be parked in the run that made it, and in those that have taken it over from sub-runs, where
+# it has another number. An undo has the number of its effect.
+_UNDO_OF = effects.c.run + "/" + cast(effects.c.n, Text)
+_IS_PARKED = or_(
+    exists().where(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n),
+    exists().where(
+        adopted_effects.c.effect_id == _UNDO_OF,
+        parked_undos.c.run == adopted_effects.c.run,
+        parked_undos.c.effect == adopted_effects.c.n,
+    ),
 )
-_PARKED_AS = or_(
-    and_(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n),
-    _TAKEN_OVER_AS.correlate_except(adopted_effects),
+_NUMBERS = union_all(
+    *(
+        select(table.c.run, table.c.n).where(table.c.effect_id == bindparam("id_"))
+        for table in (effects, adopted_effects)
+    )
 )
-_IS_PARKED = exists().where(_PARKED_AS)
-_UNPARK = delete(parked_undos).where(exists().where(effects.c.effect_id == bindparam("id_"), _PARKED_AS))
+_UNPARK = delete(parked_undos).where(tuple_(parked_undos.c.run, parked_undos.c.effect).in_(_NUMBERS))
 _DEALT_WITH = frozenset({EffectState.COMPENSATED, EffectState.FAILED, EffectState.NOT_SENT})
 # This is `EffectRow.known` in SQL; databases find the rows by the index whose condition comes first.
 _LOST = and_(effects.c.lease <= bindparam("now_"), effects.c.task_sealed.is_(None))
@@ -329,7 +337,8 @@ class Effects:
         require_not_pruned(connection, intent.run)
         numbered = [] if intent.undo else self._rows(connection, _NUMBERED, {"run_": intent.run, "n_": intent.n})
         if numbered:
-            return IntentAnswer(kind="taken", row=numbered[0])
+            highest = connection.execute(_HIGHEST_TAKEN, {"run_": intent.run}).scalar_one()
+            return IntentAnswer(kind="taken", row=numbered[0], free=highest + 1)
         kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
         row = _first_row(intent, going=kind == "go", now=self._now(connection))
         connection.execute(_INSERT, row.model_dump(exclude={"read_at", "made_by"}))

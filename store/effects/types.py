@@ -126,6 +126,8 @@ class IntentAnswer(Frozen):
     """Pass this to `settle`; empty unless `kind` is `go`."""
     row: EffectRow
     """The row after this call."""
+    free: int = 0
+    """Where `kind` is `taken`: the first number from which on no effect of a sub-run has one."""
 
 
 class BoundUndo(Frozen):

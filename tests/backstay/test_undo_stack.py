@@ -75,6 +75,18 @@ def test_a_trimmed_stack_takes_further_slots():
     assert [kept.effect for kept in trimmed.to_undo()] == [3]
 
 
+@promise("undo:undo-trimmed")
+def test_effects_of_a_sub_run_join_a_stack_of_higher_numbers_without_hiding_any():
+    own = stack_of(slot(300), slot(301))
+
+    joined = own.joined([slot(200), slot(201)], 201, ANYBODY)
+    assert (joined.to_undo(), joined.count, joined.below_effect, joined.below_step) == ((), 203, 301, 301)
+
+    on_top = own.joined([slot(400), slot(401)], 100, ANYBODY)
+    assert [kept.effect for kept in on_top.to_undo()] == [401, 400]
+    assert (on_top.count, on_top.below_effect) == (102, 399)
+
+
 @promise("undo:trimmed-no-head")
 def test_a_stack_that_was_carried_before_there_was_a_head_is_read():
     assert UndoStack.model_validate({"slots": []}) == UndoStack()

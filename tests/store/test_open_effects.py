@@ -1,14 +1,25 @@
 """Which effects of a run could still be undone, page by page and in all, and of which nobody knows the outcome."""
 
 from backstay.authority import Authority
+from backstay.budgets.share import Share
 from backstay.effects.effect import EffectState
+from backstay.task.event import Event
 from store.effects.types import BoundUndo, Intent
 from store.opening import open_store
+from store.subruns import Subrun
 from tests.requirements import promise
 
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
 BOUND_UNDO = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
 ANA = Authority(approvers=("ana",))
+
+
+async def delegated(store, above, run):
+    """Keep a run as the sub-run of another one."""
+    share = Share(max_steps=1, max_tool_calls=1, max_code_runs=0)
+    part = Subrun(workflow_id="w", parent=above, n=1, step=1, task_digest="d", context="c", share=share)
+    await store.subruns.begin([part], most=1)
+    await store.subruns.opened("w", run, "d")
 
 
 async def begun(store, n, run="w/r", **more):
@@ -90,6 +101,41 @@ async def test_a_send_that_was_never_answered_counts_as_unknown_once_its_lease_i
         # Who answers is believed, as before.
         await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana says so")
         assert await store.effects.count_unknown() == 0
+
+
+@promise("operations:metrics-lost")
+async def test_an_effect_of_a_sub_run_whose_undo_is_parked_is_not_counted_as_unknown_too(tmp_path, database_url):
+    now = [100.0]
+    async with open_store(database_url=database_url, home=tmp_path, clock=lambda: now[0]) as store:
+        await delegated(store, "w/above", "w/r")
+        for n in (1, 2):
+            await settled(store, n, EffectState.APPLIED, BOUND_UNDO)
+        assert await store.subruns.adopt("w/above", None, 5) == 7
+        undo = {"effect_id": "w/r/2/undo", "n": 2, "undo": True, "tool": "mail.recall"}
+        await begun(store, **undo)
+        now[0] = 200
+        assert await store.effects.count_unknown() == 1
+        parked = Event(n=1, name="undo.ran", at="2026-01-01T00:00:00Z", data={"effect": 6, "state": "parked"})
+        await store.events.append("w/above", [parked])
+        assert await store.effects.count_unknown() == 0
+        assert await store.parked.of_run("w/above") == {6}
+        # What was dealt with is parked nowhere.
+        await store.effects.mark("w/r/2", EffectState.COMPENSATED)
+        assert await store.parked.of_run("w/above") == set()
+
+
+@promise("subruns:reset-numbers")
+async def test_who_takes_a_number_of_an_effect_of_a_sub_run_is_told_a_free_one(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        await delegated(store, "w/above", "w/r")
+        for n in range(1, 5):
+            await settled(store, n, EffectState.APPLIED, BOUND_UNDO)
+        assert await store.subruns.adopt("w/above", None) == 5
+        intent = {"run": "w/above", "tool": "mail.send", "args_digest": "d", "lease_s": 30, "user_id": "ana"}
+        taken = await store.effects.begin(Intent(effect_id="w/above/2", n=2, **intent), **ONCE)
+        assert (taken.kind, taken.row.effect_id, taken.free) == ("taken", "w/r/2", 5)
+        sent = await store.effects.begin(Intent(effect_id="w/above/5", n=5, **intent), **ONCE)
+        assert sent.kind == "go"
 
 
 @promise("undo:proven-beforehand")

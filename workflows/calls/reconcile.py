@@ -53,10 +53,9 @@ class Reconcile:
         """Return a result that is known; only proof, or a person's word, sends the call again."""
         while result.error_type in {"OutcomeUnknown", "EffectConflict"}:
             conflict = result.error_type == "EffectConflict"
-            if result.number_taken:
+            if result.free_number:
                 # Nobody needs to be asked: it was never sent under that number.
-                self._renumber(flight)
-                flight.send = 1
+                self._renumber(flight, result.free_number)
                 result = await send(flight)
                 continue
             self._record_unknown(flight, flight.call.tool.name, result)
@@ -77,7 +76,8 @@ class Reconcile:
             if conflict:
                 # The row of the other call is kept; this one gets a number of its own.
                 self._renumber(flight)
-            flight.send += 1
+            else:
+                flight.send += 1
             result = await send(flight)
         if result.error_type == DOUBTFUL and flight.call.tool.verify:
             return await self._verified(flight, result)
@@ -226,11 +226,12 @@ class Reconcile:
             return ToolResult(success=True, error=error, undo=settled.undo, settled=known)
         return ToolResult(success=False, error=f"it did not happen ({said})", error_type="DidNotHappen")
 
-    def _renumber(self, flight: CallInFlight) -> None:
+    def _renumber(self, flight: CallInFlight, least: int = 0) -> None:
         state = self.context.state
+        state.next_effect = max(state.next_effect, least)
         before = flight.effect or 0
         slot = next((slot for slot in state.undo.slots if slot.effect == before), None)
-        flight.effect, flight.send = state.take_effect_number(), 0
+        flight.effect, flight.send = state.take_effect_number(), 1
         state.renumber_write(before, flight.effect)
         if slot is not None:
             state.undo = state.undo.drop(slot.effect).push(slot.model_copy(update={"effect": flight.effect}))

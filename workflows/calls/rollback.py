@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
-from backstay.effects.compensation import UNDO_DIGEST, Compensation, Undone, UndoOutcome, compensation_of
+from backstay.effects.compensation import UNDO_DIGEST, Compensation, Undone, UndoOutcome, UndoStack, compensation_of
 from backstay.effects.effect import SAYS_SO, UNDONE_BY_HAND, Effect, EffectState, told_of_later
 from backstay.errors import DecisionRefused, Expired, Rejected
 from backstay.shown import one_line
@@ -35,6 +35,14 @@ UNPROVEN = (
 )
 
 
+def unseen(undo: UndoStack, to_step: int | None, last_seen: int | None) -> DecisionRefused | None:
+    """Return why an undo is refused of which the newest effect that was shown is `last_seen`; None where all was."""
+    newest = next((slot.effect for slot in undo.to_undo(to_step)), 0)
+    if last_seen is None or newest <= last_seen:
+        return None
+    return DecisionRefused(f"undo: effect {newest} is newer than what was shown; look at what would be undone")
+
+
 class Rollback:
     """Run compensations in reverse order of dispatch; an effect that cannot be undone is parked, and others go on."""
 
@@ -59,7 +67,8 @@ class Rollback:
         continue the workflow as a new execution; Rollback goes on there with what the stack and the store hold.
         When it raises Rejected, the effects that are left stay.
         """
-        self._require_seen(to_step, last_seen)
+        if (refusal := unseen(self.context.state.undo, to_step, last_seen)) is not None:
+            raise refusal
         outcome = UndoOutcome()
 
         def count(undone: Undone) -> None:
@@ -71,11 +80,6 @@ class Rollback:
         finally:
             self.context.settle_plans()
         return outcome
-
-    def _require_seen(self, to_step: int | None, last_seen: int | None) -> None:
-        newest = next((slot.effect for slot in self.context.state.undo.to_undo(to_step)), 0)
-        if last_seen is not None and newest > last_seen:
-            raise DecisionRefused(f"undo: effect {newest} is newer than what was shown; look at what would be undone")
 
     async def undo_effects(self, effects: Collection[int]) -> None:
         """Undo these effects only, the last one first."""

@@ -132,7 +132,11 @@ async def test_a_word_about_one_effect_undoes_no_later_one(temporal, tmp_path):
         )
         await agreed()
         await asked(handle, "question", but=(question["id"],))
-        assert await say(handle, "undo", BO) == {"state": "recorded", "by": [BO], "quorum": 2}
+        # Who was shown the first effect alone says nothing of the second one.
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await say(handle, "undo", ANA, last_seen=1)
+        assert "effect 2 is newer than what was shown" in str(refused.value.cause)
+        assert await say(handle, "undo", BO, last_seen=2) == {"state": "recorded", "by": [BO], "quorum": 2}
         assert recalled(opened, handle) == 0
         undone = (await say(handle, "undo", ANA, event_id="again"))["undone"]
         assert [effect["state"] for effect in undone] == ["compensated", "compensated"]

@@ -382,3 +382,21 @@ async def test_what_a_run_does_after_a_reset_has_no_number_of_what_its_sub_runs_
     undone = await ended(await opened.undo(handle.id))
     assert [effect["effect"] for effect in undone["undone"]] == [3, 2, 1]
     assert standing(opened, handle.id) == []
+
+
+@promise("subruns:reset-undo")
+async def test_after_a_reset_an_undo_reaches_what_a_sub_run_did_before_it_also_where_the_run_writes_first(opened):
+    child = SCRIPTS.task(send("m1@x.example"), send("m2@x.example"))
+    ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
+    first, second = iter([delegate(child), send("m3@x.example")]), iter([ask, delegate(child)])
+    handle = await opened.start(SCRIPTS.task(lambda _talk: next(first), lambda _talk: next(second), ask))
+    await pending(handle)
+    again = await reset(opened, handle, 0)
+    (request,) = await pending(again)
+    undone = (await update(again, "undo", {}))["undone"]
+
+    assert [(effect["effect"], effect["state"]) for effect in undone] == [(n, "compensated") for n in (3, 2, 1)]
+    assert standing(opened, handle.id) == []
+    await update(again, "decide", {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"})
+    async with asyncio.timeout(150):
+        await again.result()

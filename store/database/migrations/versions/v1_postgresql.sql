@@ -19,7 +19,7 @@ CREATE TABLE adopted_effects (
     step INTEGER NOT NULL,
     PRIMARY KEY (run, n)
 );
-CREATE UNIQUE INDEX adopted_effects_by_effect ON adopted_effects (run, effect_id);
+CREATE UNIQUE INDEX adopted_effects_by_effect ON adopted_effects (effect_id, run);
 CREATE TABLE connections (
     user_id TEXT NOT NULL,
     provider TEXT NOT NULL,
