@@ -516,7 +516,19 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     # Whether the users of jails may enter the folder above the home depends on who made it.
     assert states.pop("workspaces") in {"ok", "note"}
     assert done.code == 0, done.out
-    parts = ["temporal", "search", "worker", "store", "payloads", "policy", "profiles", "server", "model", "price"]
+    parts = [
+        "temporal",
+        "search",
+        "worker",
+        "store",
+        "payloads",
+        "policy",
+        "profiles",
+        "server",
+        "model",
+        "price",
+        "files",
+    ]
     assert states == dict.fromkeys(parts, "ok")
     assert len(opened.model.requests) == asked_before
     assert "missing  worker             no worker polls task queue" in late.out

@@ -86,7 +86,7 @@ async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office)
         "U25": ({"email": "eve@example.com", "deleted": True}, "deactivated"),
         "U26": ({"email": "eve@example.com", "team_id": "T9"}, "other workspaces"),
         "U27": ({"email": "CY@example.com"}, "to another account"),
-        "U28": ({"email": "\u212ay@example.com"}, "no plain letters"),
+        "U28": ({"email": "\u212ay@example.com"}, "not plain letters"),
     }
     for user, (profile, why) in strangers.items():
         office.slack.add_user(user, **profile)
