@@ -20,6 +20,8 @@ _END = "⟧"
 _HEX = frozenset("0123456789abcdef")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _JSON = json.JSONDecoder()
+_DEEPEST = 100
+"""How many levels of JSON in JSON are looked into."""
 _LABEL = 40
 _DIGITS = 24
 _LONGEST = len(MARK) + 2 * _LABEL + 1 + _DIGITS + 2
@@ -200,25 +202,31 @@ def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
 def _replace_parts(text: Any, mapping: Mapping[str, Any]) -> Any:
     if not isinstance(text, str) or MARK not in text:
         return text
-    parts, values = split_handles(text), iter(_in_place_of_handles(text, mapping))
-    said = [next(values) if handle else part for part, handle in parts]
-    if _is_json(text):
+    parts, is_json = split_handles(text), _is_json(text)
+    values = _values(text, mapping, is_json=is_json)
+    # One that is written with escapes is a handle to whoever reads the JSON only: it is passed over here.
+    said = [next((value for name, value in values if name == part), part) if handle else part for part, handle in parts]
+    if is_json:
         for at in range(1, len(parts) - 1):
             if not isinstance(mapping.get(parts[at][0], ""), str) and _is_quoted(said[at - 1], said[at + 1]):
                 said[at - 1], said[at + 1] = said[at - 1][:-1], said[at + 1][1:]
     return "".join(said)
 
 
-def _in_place_of_handles(text: str, mapping: Mapping[str, Any]) -> list[str]:
-    """Return what takes the place of each handle in a string; in JSON, values are written as its strings are."""
-    if _is_json(text):
-        texts = (string for string in _strings(text) if MARK in string)
-        return [
-            json.dumps(said, ensure_ascii=False)[1:-1]
-            for string in texts
-            for said in _in_place_of_handles(string, mapping)
-        ]
-    return [_as_text(mapping[part]) if part in mapping else part for part, handle in split_handles(text) if handle]
+def _values(text: str, mapping: Mapping[str, Any], depth: int = 0, *, is_json: bool) -> Iterator[tuple[str, str]]:
+    """Yield each handle in a string with what takes its place; in JSON, values are written as its strings are."""
+    if not is_json:
+        yield from (
+            (part, _as_text(mapping[part]) if part in mapping else part)
+            for part, handle in split_handles(text)
+            if handle
+        )
+        return
+    for string in _strings(text):
+        if MARK in string:
+            is_json = depth < _DEEPEST and _is_json(string)
+            for name, value in _values(string, mapping, depth + 1, is_json=is_json):
+                yield name, json.dumps(value, ensure_ascii=False)[1:-1]
 
 
 def _is_json(text: str) -> bool:

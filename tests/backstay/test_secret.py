@@ -95,3 +95,14 @@ def test_a_handle_becomes_its_value_alone_and_what_json_writes_for_it_in_json_te
     revealed = json.loads(replace_handles(text, {handle: value}))
     assert (revealed["a"], revealed[value]) == (f"x {value}", 1)
     assert json.loads(revealed["b"]) == {"key": f"{value} and"}
+
+
+@promise("secrets:json-text")
+def test_a_handle_that_json_text_spells_with_escapes_moves_no_other_one():
+    first, second = (handle_for(KEY, "mail", name, f"value of {name}") for name in ("first", "second"))
+    values = {first: "value of first", second: "value of second"}
+    spelled = json.dumps(first)[1:-1]
+    text = f'{{"a": "{spelled}", "b": "{second}", "c": ["{spelled} {first}", "{second}"]}}'
+    revealed = json.loads(replace_handles(text, values))
+    assert (revealed["b"], revealed["c"]) == ("value of second", [f"{first} value of first", "value of second"])
+    assert revealed["a"] == first
