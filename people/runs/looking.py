@@ -114,9 +114,10 @@ async def _show_only_to(sources: RunSources, seen: RunView, by: str) -> None:
     seeing = sources.seeing
     if seeing is None:
         return
-    for name in ("before", "after", "subruns"):
-        around: Sequence[RunRow] = getattr(seen, name)
-        setattr(seen, name, [row for row in around if await seeing.run(by, row.run, row.user_id)])
+    around = (seen.before, seen.after, seen.subruns)
+    seen.before, seen.after, seen.subruns = [
+        [row for row in rows if await seeing.run(by, row.run, row.user_id)] for rows in around
+    ]
     seen.requests = [request for request in seen.requests if seeing.request(by, request)]
     if seen.status is not None:
         pending = tuple(asked for asked in seen.status.pending if seeing.asked(by, asked, seen.found.user_id))

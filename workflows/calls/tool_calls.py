@@ -246,7 +246,7 @@ class ToolCalls:
 
     async def _sent(self, flight: CallInFlight) -> ToolResult:
         """Send a call, and again with each answer that a person gives to its server's questions."""
-        result = flight.answer_before() or await self._order(flight, flight.question, flight.reply)
+        result = flight.answer_before() or await self._order(flight)
         for _ in range(QUESTIONS):
             if result.task is not None:
                 return await self.tasks.followed(flight, result)
@@ -262,27 +262,28 @@ class ToolCalls:
                     # Answering means that the call is to be made again.
                     await self.reconcile.settle(effect, "did_not_happen", f"{decided.by} answered its question")
                     flight.send += 1
-                answer = decided.answer if decided.verdict is Verdict.ANSWER else None
-                result = await self._order(flight, question.sealed, answer)
+                flight.question = question.sealed
+                flight.reply = decided.answer if decided.verdict is Verdict.ANSWER else None
+                result = await self._order(flight)
             elif question.said is None:
                 return refused(errors.Expired(f"nobody answered {flight.call.tool.name} in time"))
             else:
                 return await self._left(effect, result)
         return ToolResult(success=False, error="its server asks without end", error_type="ToolError")
 
-    async def _order(self, flight: CallInFlight, question: str = "", reply: object = None) -> ToolResult:
+    async def _order(self, flight: CallInFlight) -> ToolResult:
         """Run the activity `call_tool`; this is the only place that does."""
         summary = _summary(flight)
-        ask = self._request_for(flight, question, reply)
+        ask = self._request_for(flight)
         # An execution that takes over meanwhile goes on with this send: the answer to the last one says nothing of it.
-        flight.result, flight.question, flight.reply = None, question, reply
+        flight.result = None
         flight.result = result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
         flight.question, flight.reply, flight.told = "", None, (ask, result)
         return result
 
-    def _request_for(self, flight: CallInFlight, question: str = "", reply: object = None) -> calls.CallTool:
+    def _request_for(self, flight: CallInFlight) -> calls.CallTool:
         """Return what is asked for a call, which counts as made with it."""
         state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
         more: dict[str, Any] = {}
@@ -310,7 +311,7 @@ class ToolCalls:
         if flight.authority is not None and flight.authority.restricts:
             more["authority"] = flight.authority
         more |= {"effect": effect, "send": flight.send, "tried": flight.tried, "deadline_s": flight.deadline_s}
-        return calls.CallTool(tool=call.tool.name, question=question, reply=reply, **more)
+        return calls.CallTool(tool=call.tool.name, question=flight.question, reply=flight.reply, **more)
 
     def tell(self, flight: CallInFlight, result: ToolResult) -> None:
         """Add the event of a call whose outcome is known."""
