@@ -49,8 +49,6 @@ class Handlers:
     carrying: Carrying | None = None
     """Whether and when the run continues as a new execution; None for one that never does."""
     result: dict[str, Any] | None = None
-    checking = 0
-    """How many decisions that came by signal are being looked at."""
     reads = 0
     """How many reads are under way."""
 
@@ -195,7 +193,7 @@ class Handlers:
         if self.carrying is None:
             return await self._signalled(data)
         self.carrying.signals += 1
-        full = self.checking >= MOST_CHECKED
+        full = self.context.approvals.checking >= MOST_CHECKED
         if full or self._closing or not self.context.taken_over:
             self._hold(data)
         else:
@@ -210,17 +208,19 @@ class Handlers:
 
     def _looks_at_held(self) -> bool:
         held = bool(self.context.state.work.held) and self.context.taken_over
-        return held and not self._closing and self.checking < MOST_CHECKED
+        return held and not self._closing and self.context.approvals.checking < MOST_CHECKED
 
     async def _signalled(self, data: Any) -> None:
-        self.checking += 1
+        self.context.approvals.checking += 1
         try:
             await self.context.approvals.decide(data, "approval")
+        except errors.RunContinuing:
+            self._hold(data)
         except (Exception, Stopped) as error:
             # Anyone can send a signal, and an error raised in its handler would fail the run.
             self._refuse_signal(error)
         finally:
-            self.checking -= 1
+            self.context.approvals.checking -= 1
 
     def _refuse_signal(self, error: BaseException) -> None:
         self.context.state.record_refusal(one_line(str(error), 300), workflow.now(), type(error).__name__)

@@ -161,6 +161,8 @@ class RunTask(Messages):
                 work.decision = await self.model_calls.decide()
                 self._count_output_fault(work.decision)
                 self.context.approvals.withdraw_unasked()
+            # The run may continue as a new execution while people are asked, and does not ask the model again then.
+            await self.model_calls.pay()
             if (finish := await self._carried_out(work, work.decision)) is not None:
                 return finish
             count_failure(self.context, work.decision)

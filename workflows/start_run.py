@@ -1,30 +1,24 @@
 """StartRun: start one run of a schedule or a trigger, within the budget of its day."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import Field
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from backstay import calls
 from backstay.errors import BackstayError
 from backstay.frozen import Frozen
-from backstay.requests import OfRun
 from backstay.shown import one_line
 from backstay.starting import NOT_BEGUN
 from backstay.task.standing import Kind
 from backstay.task.task import Task
 from workflows.context.run_context import RunContext
-from workflows.dispatch.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
+from workflows.dispatch.activity_calls import as_application_error
 from workflows.dispatch.children import CANCELLED, fault_of, start_run
 
-AGAIN = timedelta(minutes=1)
-"""How long a store that cannot be reached is left alone; no person is there who could be asked about it."""
 TAKEN = "a run of that name was started before"
-Answer = TypeVar("Answer")
 
 
 class StartRequest(Frozen):
@@ -53,7 +47,7 @@ class StartRun:
         activities = RunContext(own, Task(text="start"), lambda: None).activities
         asked = calls.BeginStart(kind=request.kind, name=request.name, start=info.workflow_id)
         summary = f"start {request.kind} {one_line(request.name, 60)}"
-        beginning = asyncio.ensure_future(_patiently(activities, calls.begin_start, asked, summary))
+        beginning = asyncio.ensure_future(activities.execute_patiently(calls.begin_start, asked, summary=summary))
         # A reservation must be settled, also when this start is cancelled while the worker reserves.
         cancelled = await _finished(beginning)
         begun = beginning.result()
@@ -65,8 +59,9 @@ class StartRun:
         update = {"fault": NOT_BEGUN}
         if not cancelled:
             update, cancelled = await self._ran(begun)
+        settles = ended.model_copy(update=update)
         settling = asyncio.ensure_future(
-            _patiently(activities, calls.end_start, ended.model_copy(update=update), f"settle {summary}")
+            activities.execute_patiently(calls.end_start, settles, summary=f"settle {summary}")
         )
         cancelled |= await _finished(settling)
         if cancelled:
@@ -100,16 +95,3 @@ async def _finished(work: "asyncio.Future[Any]") -> bool:
             if isinstance(work, workflow.ChildWorkflowHandle):
                 work.cancel()
     return cancelled
-
-
-async def _patiently(
-    activities: ActivityCalls, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, summary: str
-) -> Answer:
-    """Run an activity until the store can be reached."""
-    while True:
-        try:
-            return await activities.execute(call, ask, summary=summary)
-        except ApplicationError as error:
-            if error.type not in ASKED_ABOUT:
-                raise
-        await workflow.sleep(AGAIN)

@@ -7,6 +7,8 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -41,6 +43,9 @@ from system.files import make_private_directory, remove_durably, write_whole
 _MOST_SHARED = 1000
 _SPILLED = "spilled"
 """The folder that names payloads which wait as files for a database; no run's folder is called so."""
+_MARKER = re.compile("[0-9a-f]{64}")
+_UNFINISHED_S = 3600
+"""After how long a file there that was never finished is that of a worker which was killed meanwhile."""
 _MOVE_PAUSE_S = 1.0
 
 
@@ -388,9 +393,16 @@ class BlobStore(FileBlobStore):
 
     def _spilled(self) -> list[tuple[Path, PayloadKey]]:
         folder = self.root / _SPILLED
+        spilled: list[tuple[Path, PayloadKey]] = []
         with disk_faults():
-            markers = sorted(folder.iterdir()) if folder.is_dir() else []
-            return [(marker, PayloadKey(*json.loads(marker.read_bytes()))) for marker in markers]
+            for found in sorted(folder.iterdir()) if folder.is_dir() else []:
+                # Another worker of this host may move the same, or be about to give a file its name.
+                with suppress(FileNotFoundError):
+                    if _MARKER.fullmatch(found.name):
+                        spilled.append((found, PayloadKey(*json.loads(found.read_bytes()))))
+                    elif found.stat().st_mtime < time.time() - _UNFINISHED_S:
+                        found.unlink()
+        return spilled
 
     def _forget_spilled(self, marker: Path, key: PayloadKey) -> None:
         with disk_faults():

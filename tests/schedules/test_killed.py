@@ -1,22 +1,49 @@
-"""A worker that is killed between reserving for a run and starting it, and one killed as it settles."""
+"""A worker that is killed amid the start of a run, or as it settles, and a store that is away for long meanwhile."""
 
 import uuid
+from datetime import timedelta
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 import opening
+from activities.runs.starting import Starting
 from backstay.client import Backstay
 from backstay.settings import Settings
 from backstay.testing import ScriptedModel
 from people.standing.keeping import Keeping
+from store.standing.starts import Starts
 from store.standing.tasks import StartState
 from tests.crash.points import Point
 from tests.nursery.nursery import worker_environment
 from tests.requirements import promise
-from tests.schedules.office import DONE, asked_schedule
+from tests.schedules.office import DONE, asked_schedule, some
 from tests.web.pages import KEY
+from workflows.dispatch import activity_calls
 
 POINTS = [Point("after", "starts.reserve"), Point("before", "starts.settle"), Point("after", "starts.settle")]
+
+
+@promise("schedules:store-away")
+async def test_a_run_is_started_and_settled_however_long_the_store_is_away(office, monkeypatch):
+    away = [2, 2]
+
+    def once_more(place, method):
+        async def tried(*args):
+            if away[place]:
+                away[place] -= 1
+                raise ApplicationError("away for longer than it is tried", type="StoreUnavailable", non_retryable=True)
+            return await method(*args)
+
+        return tried
+
+    monkeypatch.setattr(activity_calls, "AGAIN", timedelta(seconds=0.1))
+    monkeypatch.setattr(Starting, "_demand_right", once_more(0, Starting._demand_right))
+    monkeypatch.setattr(Starts, "settle", once_more(1, Starts.settle))
+    await office.trigger(name := some("away"))
+    assert (await office.send(name, {"to": "a@free.example", "subject": "x"}, "e1")).status_code == 202
+    row = await office.until(name, lambda row: bool(row.last) and row.last[0].state == "ended")
+    assert (row.last[0].told, away) == ("completed", [0, 0])
 
 
 @promise("schedules:killed-amid-start")

@@ -1,6 +1,7 @@
 """Payloads of every size in Postgres: no folder is shared, and none is needed."""
 
 import asyncio
+import os
 
 import pytest
 import pytest_asyncio
@@ -49,6 +50,24 @@ async def test_what_was_kept_as_files_while_the_database_was_away_is_moved_into_
     async with open_store(home=tmp_path / "b", **options) as other:
         assert await other.blobs.of("w/r").get(shown) == b"shown"
         assert await other.blobs.of("w/r").unseal(sealed) == LARGE
+
+
+@promise("store:blob-killed-amid-file")
+async def test_a_worker_that_was_killed_while_it_kept_a_payload_as_a_file_starts_again(options, tmp_path):
+    async with open_store(home=tmp_path / "a", **options) as store, store.together():
+        shown = await store.blobs.of("w/r").put(b"shown")
+        await store.blobs.spill()
+    (marker,) = (path for path in files(tmp_path) if path.parent.name == "spilled")
+    left = [marker.with_name(f".{marker.name}-{number}") for number in range(2)]
+    for path in left:
+        path.write_bytes(b"[")
+    os.utime(left[0], (0, 0))
+    async with open_store(home=tmp_path / "a", **options) as store:
+        assert await store.blobs.move_spilled() == 1
+        assert await store.blobs.of("w/r").get(shown) == b"shown"
+        assert await store.blobs.move_spilled() == 0
+    # Another worker may write the other one just now.
+    assert files(tmp_path) == left[1:]
 
 
 @promise("store:blob-no-folder")

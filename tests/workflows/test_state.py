@@ -111,6 +111,7 @@ def work(text):
         searched=True,
         counted=True,
         decision=Decision(actions=(CallTools(calls=(call,)), Finish(summary=text)), context="ref"),
+        unpaid=True,
         action=1,
         failed=True,
         agreed={"call": RequestOutcome(verdict="approve", calls=named, by=text)},
@@ -134,6 +135,7 @@ def work(text):
         succeeded=True,
         output_faults=1,
         output_fault="no number",
+        looked_at={"proof": "signal 1"},
         message_bytes=7,
     )
     assert done.hold({"request_id": text}, 20)

@@ -39,6 +39,7 @@ from workflows.dispatch.activity_calls import ActivityCalls
 from workflows.state.state import RunState
 from workflows.state.work import OpenRequest, RequestOutcome
 
+SIGNAL = "signal"
 EXPIRED = "expired"
 WITHDRAWN = "withdrawn"
 WHOLE_CHARACTERS = 30_000
@@ -75,6 +76,10 @@ class Approvals:
         self.reminders = Reminders(state, self.notices, changed)
         self.remembering = DecisionMemory(state, activities, changed)
         self.pending: dict[str, Pending] = {}
+        self.checking = 0
+        """How many decisions that came by signal are being looked at."""
+        self.closing: Callable[[], bool] = never
+        """Whether the run is about to continue as a new execution, so that nothing may wait for what comes later."""
 
     @property
     def announcing(self) -> bool:
@@ -236,20 +241,33 @@ class Approvals:
             self._raise_refusal(approval)
 
         answer = await self.answered(sender, event_id, update, data, refuse)
-        if answer is None:
-            pending = self.pending.get(approval.request_id)
-            request = None if pending is None else pending.request
-            approval = await decision_without_secrets(self.activities, approval, request)
-            changes, lines = await self._checked(approval)
-            # The same event can arrive twice at once; then the other one may have been handled first.
-            answer = self.state.answer_to(sender, event_id)
-            if answer is None:
-                self._raise_refusal(approval)
-                answer = self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
-                if lines:
-                    answer["remembered"] = await self.remembering.remember(approval, lines, self.starters)
-                return answer
-        return _repeated(approval, answer)
+        again = False
+        try:
+            return await self._decided(approval, update) if answer is None else _repeated(approval, answer)
+        except errors.RunContinuing:
+            # By signal, it is looked at again in the next execution, which is the same use of its proof.
+            again = True
+            raise
+        finally:
+            if not again:
+                self.state.work.looked_at.pop(str(data.get("proof")), None)
+
+    async def _decided(self, approval: Approval, update: str) -> dict[str, Any]:
+        """Accept a decision whose proof, if any, holds."""
+        sender, event_id = identity_of(approval)
+        pending = self.pending.get(approval.request_id)
+        request = None if pending is None else pending.request
+        approval = await decision_without_secrets(self.activities, approval, request)
+        changes, lines = await self._checked(approval)
+        # The same event can arrive twice at once; then the other one may have been handled first.
+        answer = self.state.answer_to(sender, event_id)
+        if answer is not None:
+            return _repeated(approval, answer)
+        self._raise_refusal(approval)
+        answer = self.state.remember_answer(sender, event_id, self._accept(approval, changes, update))
+        if lines:
+            answer["remembered"] = await self.remembering.remember(approval, lines, self.starters)
+        return answer
 
     async def answered(
         self,
@@ -279,9 +297,8 @@ class Approvals:
 
         `run`: the key of the run that the proof names; empty for this one.
         """
-        info, own = workflow.current_update_info(), workflow.info()
-        if info is None:
-            self.state.proofs += 1
+        own, looked_at, proof = workflow.info(), self.state.work.looked_at, str(payload.get("proof"))
+        used_by = looked_at.get(proof) or self._next_use()
         workflow_id, _, run_id = run.rpartition("/") if run else (own.workflow_id, "", own.first_execution_run_id)
         ask = calls.CheckProof(
             workflow_id=workflow_id,
@@ -290,14 +307,24 @@ class Approvals:
             payload=payload,
             request_id=request_id,
             digest=self.state.digests.get(request_id, ""),
-            used_by=f"signal {self.state.proofs}" if info is None else f"update {info.id}",
+            used_by=used_by,
         )
         proven = await self.activities.execute_in_handler(
             calls.check_proof, ask, summary=f"check the proof of {update}"
         )
         if not proven.verified:
             raise errors.NotVerified(f"proof: {proven.reason}")
+        if used_by.startswith(SIGNAL) and not proven.used:
+            looked_at[proof] = used_by
         return not proven.used
+
+    def _next_use(self) -> str:
+        """Return by what the next proof is used up: only the same use may be made again."""
+        info = workflow.current_update_info()
+        if info is not None:
+            return f"update {info.id}"
+        self.state.proofs += 1
+        return f"{SIGNAL} {self.state.proofs}"
 
     def _raise_refusal(self, approval: Approval) -> None:
         refused = self.refusal(approval)
@@ -326,8 +353,17 @@ class Approvals:
         return changes, () if pending.lines is None else pending.lines(pending.request, approval)
 
     async def _asked(self, pending: "Pending") -> None:
-        """Wait until a request that the execution before opened is asked here, too, or is closed."""
-        await workflow.wait_condition(lambda: pending.asked or pending.request.id not in self.pending)
+        """Wait until a request that the execution before opened is asked here, too, or is closed.
+
+        Raises RunContinuing where the run continues first: one that is paused comes to it only when it is resumed.
+        """
+
+        def is_known() -> bool:
+            return pending.asked or pending.request.id not in self.pending
+
+        await workflow.wait_condition(lambda: is_known() or self.closing())
+        if not is_known():
+            raise errors.RunContinuing
 
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]

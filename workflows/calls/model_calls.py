@@ -55,7 +55,7 @@ class ModelCalls:
         """The question that went with the last calls, where the model answered it or failed to."""
 
     async def decide(self) -> Decision:
-        """Return the next decision and count it as a step; raises BudgetExceeded."""
+        """Return the next decision and count it as a step, before its bill is affordable; raises BudgetExceeded."""
         state = self.context.state
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.decision is not None:
@@ -64,9 +64,14 @@ class ModelCalls:
             decision = await self._decided(ahead)
         state.take_context(decision, self.sent)
         state.work.counted = False
-        if self.overshot and not all(isinstance(action, Finish) for action in decision.actions):
-            await self.context.afford(self._overspent)
+        state.work.unpaid = self.overshot and not all(isinstance(action, Finish) for action in decision.actions)
         return decision
+
+    async def pay(self) -> None:
+        """Go on with a decision only when its bill, where it overshot, is affordable; raises BudgetExceeded."""
+        if self.context.state.work.unpaid:
+            await self.context.afford(self._overspent)
+            self.context.state.work.unpaid = False
 
     @property
     def has_decided(self) -> bool:

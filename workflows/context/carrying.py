@@ -73,7 +73,9 @@ async def take_over(context: RunContext, carried: CarriedState) -> None:
     info, state = workflow.info(), context.state
     ask = calls.LoadCarried(ref=carried.ref, seal=carried.seal, written_by=info.continued_run_id or "")
     ask = ask.model_copy(update={"workflow_run_id": info.run_id})
-    loaded = await context.activities.execute(calls.load_carried, ask, summary="take over the state of the run")
+    # Nobody can be asked about a fault before: requests are part of the state.
+    summary = "take over the state of the run"
+    loaded = await context.activities.execute_patiently(calls.load_carried, ask, summary=summary)
     before = RunState.model_validate({"run": state.run, "task": state.task, **unpacked(loaded.packed), **carried.late})
     for data in state.work.held:
         before.work.hold(data, len(canonical(data)))
@@ -113,6 +115,7 @@ class Carrying:
         """Whether the run is about to continue, so that it takes no new updates and signals now."""
         self._not_before = (0, 0)
         """The events and bytes before which it is not tried again."""
+        context.approvals.closing = lambda: self.closing
 
     @property
     def wanted(self) -> bool:
@@ -149,7 +152,8 @@ class Carrying:
 
     @property
     def _due(self) -> bool:
-        return self._could and workflow.all_handlers_finished()
+        # A decision that was held back is looked at outside of any handler.
+        return self._could and workflow.all_handlers_finished() and not self.context.approvals.checking
 
     @property
     def _held_up(self) -> bool:
@@ -216,6 +220,7 @@ class Carrying:
             "undo": state.undo.trimmed(KEPT_SLOTS + in_flight),
             "recent_writes": state.recent_writes[-KEPT_SLOTS:],
             "events": state.events[-CARRIED_EVENTS:],
+            **context.activities.events_left(),
         }
         exclude = None if self.with_task else {"task"}
         return state.model_copy(update=update).model_dump(mode="json", by_alias=True, exclude=exclude)

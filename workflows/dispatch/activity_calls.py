@@ -23,7 +23,7 @@ from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
 from backstay.task.task import LAST, URGENT, USUAL
 from workflows.dispatch.options import Options, options_for
-from workflows.state.state import RunState
+from workflows.state.state import MOST_UNWRITTEN, RunState
 from workflows.state.stopwatch import Stopwatch
 
 Answer = TypeVar("Answer")
@@ -51,6 +51,8 @@ LOST = errors.WorkerLost.__name__
 BUSY = errors.ToolBusy.__name__
 """A call waits for its turn, however long that takes."""
 ASKED_ABOUT = TRANSIENT | {LOST}
+AGAIN = timedelta(minutes=1)
+"""How long a fault is left alone where no person is there who could be asked about it."""
 UNASKED = timedelta(seconds=0.1)
 """An activity that is younger may ask the model without having asked the run for news, since its calls were fast."""
 
@@ -91,6 +93,8 @@ class ActivityCalls:
         self._undoing = 0
         self.under_way = 0
         """How many activities the run waits for."""
+        self._unconfirmed: dict[int, OfRun] = {}
+        """The requests under way: nobody knows yet whether their events are written."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
         """Asks people whether to try again; set once they can be asked."""
 
@@ -112,6 +116,16 @@ class ActivityCalls:
                 return await self.execute_once(call, ask, summary=summary, deadline_s=deadline_s, queue=queue)
             except ApplicationError as error:
                 await self.ask_whether_again(call, error)
+
+    async def execute_patiently(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
+        """Run one activity, again and again while a transient fault lasts, where nobody can be asked about it."""
+        while True:
+            try:
+                return await self.execute_once(call, ask, summary=summary)
+            except ApplicationError as error:
+                if error.type not in ASKED_ABOUT:
+                    raise
+            await workflow.sleep(AGAIN)
 
     async def ask_whether_again(self, call: Callable[[Any], Awaitable[Any]], error: ApplicationError) -> None:
         """Return when people want a call tried again; else raise its error."""
@@ -154,7 +168,7 @@ class ActivityCalls:
             try:
                 more = self._keywords(options, urgent=urgent)
                 handle = workflow.start_activity(call, given, summary=summary or None, **more)
-                with self._heard(handle, ask) if interruptible else nullcontext():
+                with self._kept(ask), self._heard(handle, ask) if interruptible else nullcontext():
                     answer = await handle
             except ActivityError as error:
                 self.state.withdraw_events(ask)
@@ -168,6 +182,22 @@ class ActivityCalls:
             return await self.execute_once(call, ask, summary=summary, urgent=True)
         except ApplicationError as error:
             raise error_of(error) from None
+
+    def events_left(self) -> dict[str, Any]:
+        """Return what the next execution must write of the timeline; what is written already is not written again."""
+        asks, state = self._unconfirmed.values(), self.state
+        events = [*(event for ask in asks for event in ask.events), *state.unwritten]
+        numbered = [*(draft for ask in asks for draft in ask.numbered), *state.numbered]
+        return {"unwritten": events[-MOST_UNWRITTEN:], "numbered": numbered}
+
+    @contextmanager
+    def _kept(self, ask: OfRun) -> Generator[None]:
+        """Remember a request while it is under way: a run that continues meanwhile hears nothing of its end."""
+        self._unconfirmed[id(ask)] = ask
+        try:
+            yield
+        finally:
+            del self._unconfirmed[id(ask)]
 
     def _confirm(self, ask: OfRun, answer: object) -> None:
         if isinstance(answer, calls.StepOutcome) and answer.unwritten:

@@ -170,6 +170,8 @@ class Work(BaseModel):
     """Whether the step under way is counted already."""
     decision: Decision | None = None
     """The decision that is carried out; None while the model is asked for one."""
+    unpaid: bool = False
+    """Whether it was billed more than was reserved for it, and nobody has looked yet whether the money is there."""
     action: int = 0
     """How many of its actions are done."""
     failed: bool = False
@@ -207,6 +209,8 @@ class Work(BaseModel):
     held: list[Any] = Field(default_factory=list)
     """Decisions that came by signal and were not looked at yet."""
     held_characters: int = 0
+    looked_at: dict[str, str] = Field(default_factory=dict)
+    """By what the proofs are used up of decisions by signal that are looked at, or are held back again."""
     message_bytes: int = 0
     """Of all messages that the run has received."""
 

@@ -3,8 +3,10 @@
 import pytest
 
 from backstay.testing import Reply, Tokens
-from tests.engine import assert_no_task_failure, pending
+from tests.e2e.sessions.test_continuing import continued
+from tests.engine import assert_no_task_failure, pending, update
 from tests.requirements import promise
+from workflows.context import carrying
 
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=Tokens(prompt=100, completion=10))
 FINISH = Reply(calls=[("finish", {"summary": "done"})], usage=Tokens(prompt=100, completion=10))
@@ -52,6 +54,25 @@ async def test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on
 
         assert result["outcome"] == "completed"
         assert engine.mailbox.requests("list_customers") == 1
+        assert len(overshot(result)) == 1
+
+
+@promise("budget:overshot-continued")
+async def test_what_a_person_pays_for_in_the_next_execution_is_acted_on_and_the_model_is_not_asked_again(
+    open_engine, monkeypatch
+):
+    monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
+    async with open_engine([READ.model_copy(update={"usage": LIE}), FINISH]) as engine:
+        handle = await engine.start({"text": "read", "budget": {"on_exhausted": "ask"}})
+        asked = await pending(handle)
+        await continued(handle)
+        assert await pending(handle) == asked
+        await update(handle, "top_up", {"max_llm_cost_usd": 10, "by": "ana"})
+        result = await ended(handle)
+
+        assert (result["outcome"], result["usage"]["steps"]) == ("completed", 2)
+        assert engine.mailbox.requests("list_customers") == 1
+        assert len(engine.model.requests) == 2
         assert len(overshot(result)) == 1
 
 

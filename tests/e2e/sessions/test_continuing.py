@@ -3,10 +3,14 @@
 import asyncio
 import json
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
+from activities.runs.runs import RunActivities
 from backstay.client import Backstay
 from backstay.effects.effect import EffectState
 from backstay.testing import Reply
@@ -18,6 +22,7 @@ from tests.engine import PLANS, Scripts, assert_no_task_failure, engine, replaye
 from tests.requirements import promise
 from tests.sizes import spread
 from workflows.context import carrying
+from workflows.dispatch import activity_calls
 
 KEY = "the key that workers and gateways share"
 ANA, BOB = "ana@example.com", "bob@example.com"
@@ -136,6 +141,30 @@ async def test_an_approval_that_comes_while_the_run_continues_counts_once(tempor
         result = await asyncio.wait_for(run.result(), 150)
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@one.example"])
         assert len([event for event in result.events if event.name == "approval.decided"]) == 1
+
+
+@promise("runs:execution-store-away")
+async def test_a_run_that_continues_while_the_store_is_away_goes_on_when_it_is_back(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr(activity_calls, "AGAIN", timedelta(seconds=0.1))
+    demand, away = RunActivities._seal, [2]
+
+    def seal(self, run, ref, written_by):
+        if activity.info().activity_type == "load_carried" and away[0]:
+            away[0] -= 1
+            raise ApplicationError("away for longer than it is tried", type="StoreUnavailable", non_retryable=True)
+        return demand(self, run, ref, written_by)
+
+    monkeypatch.setattr(RunActivities, "_seal", seal)
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
+        handle = await opened.start(scripts.task(mail("a@one.example")))
+        run = run_of(opened, handle, KEY)
+        (request,) = await asked(run)
+        await continued(handle)
+        assert await asked(run) == [request]
+        await run.approve(request.id, by=ANA)
+        result = await finished(opened, run, executions=2)
+        assert (result.outcome, away, opened.mailbox.sent()) == ("completed", [0], ["a@one.example"])
 
 
 @promise("runs:execution-asked")
@@ -402,6 +431,28 @@ async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_
         assert [(effect.n, effect.state) for effect in result.effects] == [(1, "applied")]
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@free.example"])
         assert opened.mailbox.requests("send_email") == 1
+
+
+@promise("runs:execution-events")
+async def test_events_that_an_activity_under_way_was_to_write_are_written_by_the_next_execution(
+    temporal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
+    scripts, delays = Scripts(), [30]
+
+    def slow_once(_):
+        return mail("a@free.example").model_copy(update={"delay_s": delays.pop() if delays else 0})
+
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY) as opened:
+        handle = await opened.start(scripts.task(slow_once))
+        run = run_of(opened, handle)
+        await opened.model.asked()
+        await continued(handle)
+        assert (await finished(opened, run, executions=2)).outcome == "completed"
+        async with open_store(database_url=None, home=opened.settings.home) as store:
+            events = await store.events.of_run(f"{handle.id}/{handle.first_execution_run_id}")
+        assert [event.n for event in events] == list(range(1, len(events) + 1))
+        assert [event.name for event in events[:2]] == ["run.started", "search.run"]
 
 
 def without_check(folder, address):
