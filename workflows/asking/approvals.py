@@ -298,7 +298,7 @@ class Approvals:
         `run`: the key of the run that the proof names; empty for this one.
         """
         own, looked_at, proof = workflow.info(), self.state.work.looked_at, str(payload.get("proof"))
-        used_by = looked_at.get(proof) or self._next_use()
+        used_by = looked_at.get(proof) or self._next_use(run)
         workflow_id, _, run_id = run.rpartition("/") if run else (own.workflow_id, "", own.first_execution_run_id)
         ask = calls.CheckProof(
             workflow_id=workflow_id,
@@ -318,11 +318,14 @@ class Approvals:
             looked_at[proof] = used_by
         return not proven.used
 
-    def _next_use(self) -> str:
+    def _next_use(self, run: str) -> str:
         """Return by what the next proof is used up: only the same use may be made again."""
-        info = workflow.current_update_info()
+        info, own = workflow.current_update_info(), workflow.info()
         if info is not None:
             return f"update {info.id}"
+        if run:
+            # Every workflow that names the run would count its proofs from one.
+            return f"workflow {own.workflow_id}/{own.first_execution_run_id}"
         self.state.proofs += 1
         return f"{SIGNAL} {self.state.proofs}"
 

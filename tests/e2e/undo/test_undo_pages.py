@@ -175,12 +175,7 @@ async def test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue(
 
 async def undone_by_two(opened):
     """Have two people undo a run in several executions, its payment last; return what was asked, and two histories."""
-    handle = await opened.start(plan("pay@two.example", *(f"n{n}@free.example" for n in range(2 * PAGE))))
-    (request,) = await pending(handle)
-    for by in (ANA, BO):
-        yes = {"request_id": request["id"], "verdict": "approve", "by": by}
-        await update(handle, "decide", await signing.signed(handle, yes, key=KEY))
-    assert (await ended(handle))["outcome"] == "completed"
+    handle = await paid_by_two(opened, *(f"n{n}@free.example" for n in range(2 * PAGE)))
     ask = {"workflow_id": handle.id, "run_id": handle.first_execution_run_id, "by": ANA}
     bound = await signing.binding(handle, "UndoRun")
 
@@ -205,6 +200,34 @@ async def undone_by_two(opened):
     assert recalled(opened, handle) == down_from(2 * PAGE + 1)
     assert opened.mailbox.sent() == []
     return ask, (await executions_of(opened, undoing.id))[:2]
+
+
+@promise("undo:proof-once")
+async def test_a_proof_for_an_undo_begins_one_undo_only(temporal, tmp_path):
+    async with engine(temporal, tmp_path, Scripts(), policy=POLICY, approver_key=KEY) as opened:
+        handle = await paid_by_two(opened)
+        ask = {"workflow_id": handle.id, "run_id": handle.first_execution_run_id, "by": ANA}
+        signed = {**ask, "proof": signing.proof_of(ask, await signing.binding(handle, "UndoRun"), key=KEY)}
+        undoing = await undo_run(opened, signed)
+        (request,) = await pending(undoing)
+        no = {"request_id": request["id"], "verdict": "reject", "by": BO}
+        await update(undoing, "decide", await signing.signed(undoing, no, key=KEY))
+        assert (await failure_of(undoing)).type == "Rejected"
+        # Whoever may read what was started may start the same again.
+        again = await failure_of(await undo_run(opened, signed))
+        assert (again.type, again.message) == ("NotVerified", "proof: used already; sign again")
+        assert opened.mailbox.sent() == ["pay@two.example"]
+
+
+async def paid_by_two(opened, *more):
+    """Return a run that has ended, and whose first mail two people had to approve."""
+    handle = await opened.start(plan("pay@two.example", *more))
+    (request,) = await pending(handle)
+    for by in (ANA, BO):
+        yes = {"request_id": request["id"], "verdict": "approve", "by": by}
+        await update(handle, "decide", await signing.signed(handle, yes, key=KEY))
+    assert (await ended(handle))["outcome"] == "completed"
+    return handle
 
 
 @pytest.fixture
