@@ -18,7 +18,7 @@ import importlib.util
 import signal
 import sys
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import structlog
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 if TYPE_CHECKING:
@@ -89,7 +89,14 @@ _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id":
 """Without an id Temporal reads the code of all imported modules to make one up: half of the time of a start."""
 
 
-def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = False, **options: Any) -> Worker:
+def open_worker(
+    client: Client,
+    resources: "Resources",
+    *,
+    sandboxed: bool = False,
+    interceptors: Sequence[Interceptor] = (),
+    **options: Any,
+) -> Worker:
     """Return a worker that serves the whole menu.
 
     Temporal's workflow sandbox looks for nondeterminism at run time; it loads the workflow code anew for every run,
@@ -113,6 +120,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         # Else heartbeats, and with them cancellations, would wait for most of the heartbeat timeout.
         max_heartbeat_throttle_interval=timedelta(seconds=1),
         tuner=open_tuner(),
+        interceptors=[resources.cached_runs, *interceptors],
         **_EVERY_WORKER,
         **options,
     )

@@ -36,8 +36,8 @@ _LOGGED = 20
 PERSON = "person"
 """Where a secret that a person typed comes from, as its handle says."""
 
-_told: ContextVar[tuple[str, int] | None] = ContextVar("told", default=None)
-"""How many handles a run had in the store when this activity looked last."""
+_told: ContextVar[dict[str, int] | None] = ContextVar("told", default=None)
+"""How many handles runs had in the store when this activity looked last."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,20 @@ class RunSecrets:
         self._held: OrderedDict[str, RunHandles] = OrderedDict()
         self._turn = asyncio.Lock()
 
+    def look_once(self) -> None:
+        """Let an activity that begins, and the tasks that it starts, look into the store once."""
+        _told.set({})
+
     def tell(self, run: str, count: int) -> None:
         """Note how many handles a run has in the store now; spares this activity a look of its own."""
-        _told.set((run, count))
+        if (told := _told.get()) is not None:
+            told[run] = count
 
     async def of(self, run: str) -> RunHandles:
         """Return what a run holds now."""
         held = self.kept(run)
-        told = _told.get()
-        if told is not None and told[0] == run and told[1] <= held.complete:
+        told = (_told.get() or {}).get(run)
+        if told is not None and told <= held.complete:
             return held
         count, new = await self._store.new_of_run(run, held.handles)
         self.tell(run, count)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.cached_runs import CachedRuns
 from activities.definitions import DefinitionFolder
 from activities.endpoints.endpoints import Endpoints
 from activities.owners import Owners
@@ -106,6 +107,7 @@ class Resources:
     """Returns the queue of the sandbox role when a worker polls it."""
     workspaces: WorkspaceClient
     """Claims workspaces for runs, and releases them."""
+    cached_runs: CachedRuns = field(default_factory=CachedRuns)
 
     @cached_property
     def owners(self) -> Owners:

@@ -80,8 +80,11 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "temporalio.client": EVERYWHERE,
         "temporalio.common": ("activities/steps.py", "activities/telemetry/*"),  # for how a run is asked
         "temporalio.service": EVERYWHERE,  # the home of the error that temporalio.client raises
-        "temporalio.worker": ("activities/slots.py", "activities/telemetry/*"),
-        "temporalio": ("activities/telemetry/*",),  # it watches workflows and activities from outside
+        "temporalio.worker": ("activities/cached_runs.py", "activities/slots.py", "activities/telemetry/*"),
+        "temporalio": (  # they watch workflows and activities from outside
+            "activities/cached_runs.py",
+            "activities/telemetry/*",
+        ),
         "opentelemetry": ("activities/telemetry/*",),
     },
     "toolbox": {

@@ -98,7 +98,7 @@ class Handlers:
     @workflow.query(description="Facts that an activity needs before it asks the model after calls")
     def interruption(self) -> dict[str, Any]:
         """Return why the run is held up, empty where it is not, and how often people have told it something."""
-        return {"held_up": self.context.held_up, "news": self.context.activities.news}
+        return {"held_up": self.context.held_up, **self.context.activities.heard}
 
     @workflow.query(name="result", description="How the run ended; null while it is open")
     def result_query(self) -> dict[str, Any] | None:

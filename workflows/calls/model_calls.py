@@ -116,6 +116,7 @@ class ModelCalls:
         ask = ask.model_copy(update={"news": context.activities.news, "within_s": left})
         told = f"{summary}; then step {ahead.ask.step}: ask {ahead.ask.model}"
         options: dict[str, Any] = {"deadline_s": deadline_s + MODEL_S, "interruptible": True, "summary": told}
+        context.activities.ahead = ahead.ask.step
         try:
             acted = await context.activities.execute_once(calls.act_and_ask, ask, **options)
         except (ApplicationError, Interrupted) as error:

@@ -86,6 +86,8 @@ class ActivityCalls:
         self.stopping = False
         self.news = 0
         """How often people have told the run something that its model, or its budget, is to know."""
+        self.ahead = 0
+        """The step for which the latest activity asks the model after its calls."""
         self._untaken: set[int] = set()
         """The numbers of what they have told it that is still looked at, such as for secrets."""
         self._interruptible: dict[workflow.ActivityHandle[Any], _Interruptible] = {}
@@ -213,6 +215,11 @@ class ActivityCalls:
             yield
         finally:
             self._undoing -= 1
+
+    @property
+    def heard(self) -> dict[str, int]:
+        """Return what an activity compares with what it was given; one in this process reads it from its own thread."""
+        return {"news": self.news, "step": self.ahead}
 
     @property
     def takes_news(self) -> bool:

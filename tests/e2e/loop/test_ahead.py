@@ -7,12 +7,14 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetActivityRequest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.cached_runs import CachedRuns
 from activities.records import Records
 from activities.runs.notifications import PERSON
 from activities.steps import Steps
@@ -24,6 +26,7 @@ from tests.engine import ended, engine
 from tests.histories import activities_in
 from tests.requirements import promise
 from workflows import WORKFLOWS
+from workflows.dispatch.activity_calls import ActivityCalls
 
 POLICY = (
     "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nrepeated: allow\nundo: {default: allow}\n"
@@ -155,15 +158,25 @@ async def test_the_same_activity_asks_after_calls_of_which_one_is_known_to_have_
 
 
 @promise("runs:one-activity")
-async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_same_step(opened):
-    handle = await begun(opened, "message", SLOW, LOOK)
-    await called(opened, "look_slowly", 1)
+@pytest.mark.parametrize("lives", ["here", "elsewhere", "left-behind-here"])
+async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_same_step(opened, monkeypatch, lives):
+    asked = asked_through_the_server(monkeypatch)
+    if lives == "elsewhere":
+        monkeypatch.setattr(CachedRuns, "says", lambda *_: None)
+    if lives == "left-behind-here":
+        behind = property(lambda calls: {"news": calls.news, "step": calls.ahead - 1})
+        monkeypatch.setattr(ActivityCalls, "heard", behind)
+    (opened.folder / "go").unlink(missing_ok=True)
+    before = len(opened.server.calls("look_slowly"))
+    handle = await begun(opened, f"message-{lives}", SLOW, LOOK)
+    await called(opened, "look_slowly", before + 1)
     await handle.execute_update("message", {"text": "leave out France", "by": "ana"})
-    heard = listened(opened.desk, "message")
+    heard = listened(opened.desk, f"message-{lives}")
     (opened.folder / "go").touch()
     assert (await ended(handle))["outcome"] == "completed"
 
     assert "seen at last" in heard[0]
+    assert (handle.id in asked) == (lives != "here")
     assert "leave out France" in heard[0]
     made = activities_in((await handle.fetch_history()).events)
     assert [name for name, _, _ in made].count("ask_model") == 3
@@ -186,6 +199,18 @@ async def test_what_is_looked_at_for_secrets_while_a_call_ends_is_read_at_that_s
     assert (await ended(handle))["outcome"] == "completed"
 
     assert "leave out France" in heard[0]
+
+
+def asked_through_the_server(monkeypatch):
+    """Return a list that takes up the runs that activities ask through the server from now on."""
+    says, asked = Steps._run_says, []
+
+    async def noted(steps):
+        asked.append(activity.info().workflow_id)
+        return await says(steps)
+
+    monkeypatch.setattr(Steps, "_run_says", noted)
+    return asked
 
 
 def slow_looks(monkeypatch):
