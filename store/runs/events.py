@@ -14,7 +14,7 @@ from store.runs.parked import note_undos
 from store.secrets.handles import count_of_run
 
 _OF = (events.c.run == bindparam("run_"), events.c.n.in_(bindparam("numbers", expanding=True)))
-_KNOWN = select(events.c.n, events.c.at).where(*_OF)
+_KNOWN = select(events.c.n, events.c.at, events.c.body).where(*_OF)
 _DRAFTS = select(events.c.n, events.c.body).where(*_OF)
 _OUTCOMES = select(events.c.n, events.c.outcome).where(*_OF, events.c.outcome.is_not(None))
 _DELETE = delete(events).where(*_OF)
@@ -68,10 +68,11 @@ class Events:
         back. `outcomes` are kept with drafts, by their number, until they join the timeline; `rulings` say by which
         rules the calls of drafts were made, for the ledger. None without events.
         """
-        named = _named(connection, run, numbered)
+        numbers = {event.n for event in new} | {number for draft in numbered for number in (draft.n, -draft.draft)}
+        there = {row.n: row for row in connection.execute(_KNOWN, {"run_": run, "numbers": sorted(numbers)})}
+        named = _named({n: row.body for n, row in there.items()}, numbered)
         latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
-        asked = {"run_": run, "numbers": list(latest)}
-        known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, asked)}
+        known: dict[int, str] = {n: there[n].at for n in latest if n in there}
         # A repeat is not written again: two writers that replace one row get in each other's way.
         kept = [event for n, event in sorted(latest.items()) if n < 0 or n not in known or known[n] < event.at]
         stale = [-draft.draft for draft in numbered] + [event.n for event in kept if event.n in known]
@@ -85,8 +86,8 @@ class Events:
             ]
             connection.execute(_INSERT, rows)
             # A draft that is left again, or joins the timeline, is there already.
-            there = {event.n for event in named} | {n for n in known if n < 0}
-            _note(connection, run, [body for body in bodies if body["n"] not in there], rulings or {})
+            noted = {event.n for event in named} | {n for n in known if n < 0}
+            _note(connection, run, [body for body in bodies if body["n"] not in noted], rulings or {})
         told = [event for event in kept if event.n > 0 and event.n not in known]
         note_undos(connection, run, told)
         return WrittenEvents(told, count_of_run(connection, run))
@@ -141,12 +142,8 @@ def _note(connection: Connection, run: str, bodies: Sequence[dict[str, Any]], ru
         note(connection, run, "event", body["name"], said | {"ruling": ruling} if ruling else said)
 
 
-def _named(connection: Connection, run: str, numbered: Sequence[NumberedDraft]) -> list[Event]:
+def _named(bodies: Mapping[int, Any], numbered: Sequence[NumberedDraft]) -> list[Event]:
     """Return drafts as events; those that have joined the timeline already are not among them."""
-    if not numbered:
-        return []
-    drafts = [-draft.draft for draft in numbered]
-    bodies = {row.n: row.body for row in connection.execute(_DRAFTS, {"run_": run, "numbers": drafts})}
     return [
         Event.model_validate(bodies[-number.draft] | {"n": number.n, "at": moment(number.at_ms)})
         for number in numbered
