@@ -38,6 +38,8 @@ _MOST_NOTICES = 1000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
 Mark = Callable[[str, str], str]
 """Tells what marks a question to a user about a server as ours."""
+_ENCODED = "=?"
+"""How an encoded word of RFC 2047 begins."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 log = structlog.get_logger("backstay.mail")
 _TEXTS = Environment(
@@ -251,7 +253,13 @@ def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
 def is_address(person: str) -> bool:
     """Return whether mail can be sent to this name as it is; a name from a policy may be anything."""
     plain = person.isascii() and person.isprintable() and not set(person) & set(' ,;:<>()"\\')
-    return plain and person.count("@") == 1 and parseaddr(person)[1] == person and all(person.split("@"))
+    return (
+        plain
+        and _ENCODED not in person
+        and person.count("@") == 1
+        and parseaddr(person)[1] == person
+        and all(person.split("@"))
+    )
 
 
 def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
@@ -262,7 +270,7 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     in_addition = escalated and person in request.get("escalated_to", ())
     again = "Reminder: " if escalated or notice.reminder else ""
     mark = "Escalated: " if in_addition else again
-    message["Subject"] = one_line(f"{mark}{question}", 150)
+    message["Subject"] = _header(f"{mark}{question}", 150)
     message["From"] = sender
     message["To"] = person
     # The same for every copy of a notice, so that mailboxes can tell a repeat.
@@ -288,6 +296,11 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     )
     message.set_content(text)
     return message
+
+
+def _header(text: str, limit: int) -> str:
+    """Return text as one line for a header, in which mail programs would decode an encoded word."""
+    return one_line(text, limit).replace(_ENCODED, "=<U+003F>")
 
 
 def _call_lines(view: RequestView) -> Iterator[str]:

@@ -319,6 +319,17 @@ def test_a_mail_names_the_first_calls_of_many_and_holds_no_argument():
     assert "secret" not in str(told)
 
 
+@promise("approvals:mail-encoded-words")
+@pytest.mark.parametrize("coded", ["q?Pay=0D=0AContent-Type:_text/html=0D=0A=0D=0A<p>Click</p>?=", "q?safe=E2=80=AE?="])
+async def test_the_subject_of_a_mail_holds_what_is_asked_and_nothing_that_a_mail_program_decodes(coded):
+    async with mail_server() as (url, mailboxes):
+        await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, question=f"=?utf-8?{coded} now"))
+        told = await mailboxes.next()
+    assert told["Subject"].strip() == f"=<U+003F>utf-8?{coded} now"
+    assert told.get_content_type() == "text/plain"
+    assert "https://approve.example/requests/task-1/r1" in told.get_content()
+
+
 @promise("approvals:mail-full")
 @pytest.mark.parametrize("answer", spread(["452 mailbox full", "421 too many mails for this one"], 1))
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
@@ -384,6 +395,7 @@ def test_only_plain_addresses_are_mailed():
         "ana@example.com\nBcc: eve@x",
         "a@",
         "é@x.example",
+        "=?utf-8?q?ana?=@x.example",
     ]
     assert [name for name in bad if is_address(name)] == []
     assert is_address("ana.o'neil+x@mail.example.com")
