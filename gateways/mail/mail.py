@@ -25,6 +25,7 @@ from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import NOBODY, minute, one_line
+from people.decide.looking import still_asked
 from people.notices.delivering import NotTaken
 from store.notices.requests import Requests
 
@@ -211,14 +212,13 @@ class Mail:
         # The others have been asked before; only a reminder is for them, too.
         asked_before = (approvers or self._told) if escalated else approvers
         named = escalated if escalated and not notice.reminder else [*asked_before, *escalated]
-        decided = {vote.get("by") for vote in notice.request.get("decided", ())}
         # A task's own policy may name anybody, and whoever starts runs must not mail strangers in our name.
         known = named if self._known is None else self._known.union(self._told).intersection(named)
         wanted = [str(person) for person in named if person in known] if named else self._told
         wanted = [*self._who_signs_in(notice), *wanted]
-        return [person for person in dict.fromkeys(wanted) if is_address(person) and person not in decided][
-            :_MOST_PEOPLE
-        ]
+        request = ApprovalRequest.model_validate(notice.request)
+        asked = (person for person in dict.fromkeys(wanted) if is_address(person) and still_asked(request, person))
+        return [*asked][:_MOST_PEOPLE]
 
     def _who_signs_in(self, notice: Notice) -> list[str]:
         """Return the user of a run that waits for their sign-in.

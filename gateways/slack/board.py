@@ -18,7 +18,7 @@ from gateways.slack.drawing.run import (
 )
 from gateways.slack.people import People
 from gateways.slack.posting import Channel
-from people.decide.looking import posted_request
+from people.decide.looking import posted_request, still_asked
 from store.notices.posts import ChatPost
 from store.notices.requests import RequestRow
 from store.runs.runs import RunRow
@@ -150,8 +150,7 @@ class RunChannel:
         if not shown.waits:
             return
         request = shown.request
-        said = {vote.get("by") for vote in request.decided}
-        missing = [person for person in _approvers(request) if person not in said]
+        missing = [person for person in _approvers(request) if still_asked(request, person)]
         users = await self._people.users_of(missing[:_MOST_MENTIONED])
         blocks = reminder_blocks(request, [*users.values()], [person for person in missing if person not in users])
         post = self.channel.named("told", notice.id, run)

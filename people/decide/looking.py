@@ -1,7 +1,7 @@
 """Look at a request as the store and its run know it, and tell whether it is still the one that a person was shown."""
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -236,6 +236,19 @@ def hindrance(request: ApprovalRequest, by: str, *, signs: bool, services: Colle
     if parts and all(any(vote.get("by") == by for vote in part.decided) for part in open_parts):
         return "You have decided your part. It waits for others."
     return ""
+
+
+def still_asked(request: ApprovalRequest, person: str) -> bool:
+    """Return whether a request waits for the word of somebody whom it asks; of a plan, about a part that is open."""
+    parts = () if request.proposal is None else request.proposal.parts
+    if not parts:
+        return not _has_voted(request.decided, person)
+    mine = [part for part in parts if not part.complete and (not part.approvers or person in part.approvers)]
+    return any(not _has_voted(part.decided, person) for part in mine)
+
+
+def _has_voted(votes: tuple[Mapping[str, Any], ...], person: str) -> bool:
+    return any(vote.get("by") == person for vote in votes)
 
 
 def differences(before: ApprovalRequest, now: ApprovalRequest) -> list[str]:

@@ -1,6 +1,7 @@
 """The whole life of an approval in Slack against a real worker; from question to record over both ways in."""
 
 import asyncio
+import re
 from contextlib import suppress
 
 import pytest
@@ -199,12 +200,7 @@ async def test_of_several_calls_some_are_left_out(office):
 
 @promise("slack:plan-parts")
 async def test_parts_of_a_plan_are_decided_by_their_own_people(office):
-    steps = [
-        {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
-        for to in ("a@ana.example", "b@bo.example")
-    ]
-    plan = Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": steps}})])
-    handle, message = await office.asked(plan)
+    handle, message = await office.asked(plan("a@ana.example", "b@bo.example"))
     assert "letters" in message.shown
     assert "part 0: step 0: waits for ana@example.com" in message.shown
     assert "backstay.dry_run" in message.buttons
@@ -245,6 +241,31 @@ async def test_others_are_asked_when_nobody_decided(office):
     assert "then: reject" in message.shown
     await office.slack.press(message, "backstay.approve", user=U2)
     assert decisions(await ended(handle)) == [("approve", BO, True)]
+
+
+def plan(*recipients):
+    steps = [{"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}} for to in recipients]
+    return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": steps}})])
+
+
+async def reminder_of(office, message):
+    """Wait for the message in the thread of a request that mentions those for whom it waits."""
+
+    def posted():
+        return next((m for m in office.thread(message) if "Still waits for a decision" in m.shown), None)
+
+    return await office.slack.until(posted)
+
+
+@promise("slack:parts-escalated")
+async def test_who_has_approved_a_part_of_a_plan_is_mentioned_when_another_is_escalated_to_them(office):
+    handle, message = await office.asked(plan("a@first.example", "b@second.example"))
+    async with connect(client=office.engine.client, approver_key=KEY) as backstay:
+        await backstay.run(handle.id).approve("r1", by=ANA)
+    reminder = await reminder_of(office, message)
+    assert set(re.findall("<@(U.)>", reminder.shown)) == {U1, U2}
+    await office.slack.press(message, "backstay.approve", user=U1)
+    assert decisions(await ended(handle)) == [("approve", ANA, True)] * 2
 
 
 @promise("slack:withdrawn")

@@ -46,6 +46,12 @@ ask:
      OTHERS], timeout: 6s, remind_after: 2s}
   - {tool: mail.send_email, when: {to: {ends_with: "@boss.example"}}, approvers: [ana@example.com], timeout: 4s,
      on_expiry: escalate, escalate_to: ["@boss"]}
+  - {tool: mail.send_email, when: {to: {ends_with: "@first.example"}}, approvers: [ana@example.com], timeout: 15s,
+     on_expiry: escalate}
+  - {tool: mail.send_email, when: {to: {ends_with: "@second.example"}}, approvers: [bo@example.com], timeout: 15s,
+     on_expiry: escalate, escalate_to: [ana@example.com]}
+  - {tool: mail.send_email, when: {to: {ends_with: "@anybody.example"}}, timeout: 4s, on_expiry: escalate,
+     escalate_to: ["@boss"]}
 """
 POLICY = POLICY.replace("OTHERS", ", ".join(f"p{n}@example.com" for n in range(60)))
 FINISH = Reply(calls=[("finish", {"summary": "done"})])

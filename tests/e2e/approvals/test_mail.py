@@ -24,6 +24,7 @@ from tests.sizes import spread
 
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 SENDER = "backstay@example.com"
+ANA, BO = "ana@example.com", "bo@example.com"
 
 
 class Mailboxes:
@@ -258,6 +259,33 @@ def test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_af
     assert mail.people(notice) == people
 
 
+def parts_of(*parts):
+    """Return the fields of a request about a plan, each of whose parts names who decides and who has approved it."""
+    decided = [{"by": by, "verdict": "approve"} for _, voters, _ in parts for by in voters]
+    shown = [
+        {"part": at, "steps": [at], "approvers": names, "quorum": quorum, "decided": [{"by": by} for by in voters]}
+        for at, (names, voters, quorum) in enumerate(parts)
+    ]
+    proposal = {"plan_id": "p", "version": 1, "hash": "h", "steps": [], "parts": shown}
+    return {"kind": "plan", "decided": decided, "proposal": proposal}
+
+
+@promise("approvals:reminded-of-parts")
+@pytest.mark.parametrize("more", [{"escalated": True, "escalated_to": [ANA]}, {"escalated": True}])
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([([ANA], [ANA], 1), ([ANA, BO], [], 1)], [ANA]),
+        ([([ANA], [ANA], 1), ([ANA, BO], [ANA], 2)], []),
+        ([([ANA], [ANA], 1), ([], [], 1)], [ANA]),
+        ([([ANA], [ANA], 1), ([BO], [], 1)], []),
+    ],
+)
+def test_who_has_approved_a_part_of_a_plan_is_mailed_about_another_that_waits_for_them(parts, told, more):
+    mail = Mail(MailServer.of("smtp://127.0.0.1:9"), SENDER, ())
+    assert mail.people(asked(1, ANA, **parts_of(*parts), **more)) == told
+
+
 def asked(number, *people, **more):
     request = {"id": "r1", "kind": "call", "question": "May it?", "approvers": list(people), **more}
     return Notice(
@@ -294,7 +322,6 @@ def mailed(*calls):
     return [line.removeprefix("    ") for line in lines]
 
 
-ANA = "ana@example.com"
 SEND = {"index": 0, "tool": "mail.send", "safety": "restricted_write", "undoable": False}
 OTHERS = {"kind": "tool", "tool": "office.inbox", "content": "others"}
 
