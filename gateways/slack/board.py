@@ -150,7 +150,7 @@ class RunChannel:
         if not shown.waits:
             return
         request = shown.request
-        missing = [person for person in _approvers(request) if still_asked(request, person)]
+        missing = [person for person in _named(request) if still_asked(request, person)]
         users = await self._people.users_of(missing[:_MOST_MENTIONED])
         blocks = reminder_blocks(request, [*users.values()], [person for person in missing if person not in users])
         post = self.channel.named("told", notice.id, run)
@@ -188,9 +188,11 @@ class RunChannel:
         await self.channel.put(post, lines[-1], steps_blocks(lines), thread=head.ts)
 
 
-def _approvers(request: ApprovalRequest) -> list[str]:
-    """Return who may decide, of a plan those whose parts still wait."""
+def _named(request: ApprovalRequest) -> list[str]:
+    """Return whom a request names, of a plan for parts that still wait; where anybody may decide, whom it asked too."""
     if request.proposal is None:
-        return [*request.approvers]
-    waiting = [part.approvers for part in request.proposal.parts if not part.complete]
-    return sorted({person for people in waiting for person in people})
+        return [*(request.approvers or request.escalated_to)]
+    waiting = [part for part in request.proposal.parts if not part.complete]
+    later = [part.escalate_to if request.escalated else () for part in waiting]
+    named = [part.approvers or added for part, added in zip(waiting, later, strict=True)]
+    return sorted({person for people in named for person in people})

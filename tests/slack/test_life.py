@@ -268,6 +268,15 @@ async def test_who_has_approved_a_part_of_a_plan_is_mentioned_when_another_is_es
     assert decisions(await ended(handle)) == [("approve", ANA, True)] * 2
 
 
+@promise("slack:anybody-escalated")
+@pytest.mark.parametrize("reply", [mail("a@anybody.example"), plan("a@anybody.example")], ids=["call", "plan"])
+async def test_whom_a_rule_escalates_to_that_names_no_approvers_is_mentioned(office, reply):
+    handle, message = await office.asked(reply)
+    assert "<@U2>" in (await reminder_of(office, message)).shown
+    await office.slack.press(message, "backstay.approve", user=U2)
+    assert decisions(await ended(handle)) == [("approve", BO, True)]
+
+
 @promise("slack:withdrawn")
 async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
     handle, message = await office.asked(mail("a@x.example"))

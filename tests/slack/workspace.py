@@ -50,7 +50,7 @@ ask:
      on_expiry: escalate}
   - {tool: mail.send_email, when: {to: {ends_with: "@second.example"}}, approvers: [bo@example.com], timeout: 15s,
      on_expiry: escalate, escalate_to: [ana@example.com]}
-  - {tool: mail.send_email, when: {to: {ends_with: "@anybody.example"}}, timeout: 4s, on_expiry: escalate,
+  - {tool: mail.send_email, when: {to: {ends_with: "@anybody.example"}}, timeout: 8s, on_expiry: escalate,
      escalate_to: ["@boss"]}
 """
 POLICY = POLICY.replace("OTHERS", ", ".join(f"p{n}@example.com" for n in range(60)))
