@@ -242,7 +242,9 @@ def still_asked(request: ApprovalRequest, person: str) -> bool:
     """Return whether a request waits for the word of somebody whom it asks; of a plan, about a part that is open."""
     parts = () if request.proposal is None else request.proposal.parts
     if not parts:
-        return not _has_voted(request.decided, person)
+        # People who must agree and do not wait for each other: each may change what they said.
+        agreed = len({(vote.get("verdict"), vote.get("answer")) for vote in request.decided}) < 2
+        return not agreed or not _has_voted(request.decided, person)
     mine = [part for part in parts if not part.complete and (not part.approvers or person in part.approvers)]
     return any(not _has_voted(part.decided, person) for part in mine)
 

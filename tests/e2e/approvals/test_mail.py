@@ -24,7 +24,7 @@ from tests.sizes import spread
 
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 SENDER = "backstay@example.com"
-ANA, BO = "ana@example.com", "bo@example.com"
+ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 
 
 class Mailboxes:
@@ -284,6 +284,26 @@ def parts_of(*parts):
 def test_who_has_approved_a_part_of_a_plan_is_mailed_about_another_that_waits_for_them(parts, told, more):
     mail = Mail(MailServer.of("smtp://127.0.0.1:9"), SENDER, ())
     assert mail.people(asked(1, ANA, **parts_of(*parts), **more)) == told
+
+
+@promise("approvals:reminded-to-agree")
+@pytest.mark.parametrize(
+    ("votes", "told"),
+    [
+        ([("happened", None), ("did_not_happen", None)], [ANA, BO, CY]),
+        ([("answer", "a digest"), ("answer", "another digest")], [ANA, BO, CY]),
+        ([("answer", "a digest"), ("answer", "a digest")], [CY]),
+        ([("approve", None)], [BO, CY]),
+    ],
+)
+def test_people_who_must_agree_and_do_not_are_all_reminded(votes, told):
+    mail = Mail(MailServer.of("smtp://127.0.0.1:9"), SENDER, ())
+    said = zip((ANA, BO), votes, strict=False)
+    decided = [
+        {"by": by, "verdict": verdict} | ({"answer": answer} if answer else {}) for by, (verdict, answer) in said
+    ]
+    notice = asked(1, ANA, BO, CY, quorum=3, decided=decided)
+    assert mail.people(notice.model_copy(update={"reminder": 1})) == told
 
 
 def asked(number, *people, **more):
