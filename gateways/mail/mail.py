@@ -34,7 +34,8 @@ PATIENCE_S = 1800.0
 """How long the mailbox of one person that takes nothing now may keep what comes next of the run from the others."""
 _THREADS = 4
 _MOST_CALLS = 10
-_MOST_PEOPLE = 50
+_MOST_PEOPLE = 400
+"""How many people are mailed about one request: as many as a rule can name first, and then in addition."""
 _MOST_NOTICES = 1000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
 Mark = Callable[[str, str], str]
@@ -168,7 +169,7 @@ class Mail:
             raise NotTaken("the mail server is still at it")
         # Who was tried before comes last: a server that hangs up on one person must not do so before the others.
         left = sorted((person for person in people if person not in served.people), key=served.tries.__getitem__)
-        fault = await self._send({person: _message(notice, self._sender, person) for person in left}, served)
+        fault = await self._send(notice, left, served)
         later = len(set(people) - served.people)
         patient = time.monotonic() - served.began < self._patience_s
         # Where nobody at all is served, it is not for the mailbox of one person.
@@ -185,18 +186,21 @@ class Mail:
         row = await self._requests.get(notice.workflow_id, notice.request_id, notice.run_id)
         return row is None or row.state == "open"
 
-    async def _send(self, messages: Mapping[str, EmailMessage], served: MailRecipients) -> str:
-        """Send messages in a thread; return what kept it from going on, or nothing."""
-        if not messages:
+    async def _send(self, notice: Notice, people: Sequence[str], served: MailRecipients) -> str:
+        """Write and send messages in a thread; return what kept it from going on, or nothing."""
+        if not people:
             return ""
         served.busy = True
-        sending = self._threads.submit(self._server.send, messages, served)
+        sending = self._threads.submit(self._write, notice, people, served)
         sending.add_done_callback(lambda _: setattr(served, "busy", False))
         try:
             await asyncio.wrap_future(sending)
         except (OSError, smtplib.SMTPException) as error:
             return type(error).__name__
         return ""
+
+    def _write(self, notice: Notice, people: Sequence[str], served: MailRecipients) -> None:
+        self._server.send({person: _message(notice, self._sender, person) for person in people}, served)
 
     def _served(self, notice_id: str) -> MailRecipients:
         served = self._notices.setdefault(notice_id, MailRecipients(time.monotonic()))
@@ -217,8 +221,10 @@ class Mail:
         wanted = [str(person) for person in named if person in known] if named else self._told
         wanted = [*self._who_signs_in(notice), *wanted]
         request = ApprovalRequest.model_validate(notice.request)
-        asked = (person for person in dict.fromkeys(wanted) if is_address(person) and still_asked(request, person))
-        return [*asked][:_MOST_PEOPLE]
+        asked = [person for person in dict.fromkeys(wanted) if is_address(person) and still_asked(request, person)]
+        if len(asked) > _MOST_PEOPLE:
+            log.warning("mail.too_many", left_out=len(asked) - _MOST_PEOPLE, notice=notice.id)
+        return asked[:_MOST_PEOPLE]
 
     def _who_signs_in(self, notice: Notice) -> list[str]:
         """Return the user of a run that waits for their sign-in.

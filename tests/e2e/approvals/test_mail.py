@@ -10,6 +10,7 @@ from email.policy import default
 
 import pytest
 from aiosmtpd.controller import UnthreadedController
+from structlog.testing import capture_logs
 
 from backstay.approvals.approval import Links, RequestedCall
 from backstay.approvals.notice import Notice, NoticeKind
@@ -387,6 +388,24 @@ async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_
         await taken(mail, asked(2, "cy@example.com"))
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
     assert sorted(told) == ["ana@example.com", "bo@example.com", "cy@example.com"]
+
+
+@promise("approvals:mail-to-all")
+async def test_all_people_whom_a_rule_can_name_are_mailed():
+    people = [f"p{number}@example.com" for number in range(200)]
+    async with mail_server() as (url, mailboxes):
+        await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, *people))
+        told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
+    assert told == people
+
+
+@promise("approvals:mail-to-all")
+def test_more_people_than_rules_name_are_told_in_the_log():
+    mail = Mail(MailServer.of("smtp://127.0.0.1:9"), SENDER, ())
+    people = [f"p{number}@example.com" for number in range(403)]
+    with capture_logs() as logs:
+        assert mail.people(asked(1, *people)) == people[:400]
+    assert [(line["event"], line["left_out"]) for line in logs] == [("mail.too_many", 3)]
 
 
 @promise("approvals:hostile-receivers")
