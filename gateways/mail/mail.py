@@ -80,6 +80,7 @@ class MailServer:
         parts = urlsplit(url)
         try:
             port = parts.port
+            (parts.hostname or "").encode("idna")
         except ValueError:
             port = -1
         if parts.scheme not in {"smtp", "smtps"} or not parts.hostname or port == -1:
@@ -88,6 +89,10 @@ class MailServer:
             )
         tls = parts.scheme == "smtps"
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        if not (user + password).isascii():
+            raise SettingsInvalid(
+                "BACKSTAY_SMTP_URL: the user and the password must be ASCII; set others at the mail server"
+            )
         return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
 
     def send(self, messages: Mapping[str, EmailMessage], served: MailRecipients) -> None:

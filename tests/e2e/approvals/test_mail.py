@@ -439,6 +439,9 @@ async def _ends(sends):
         ({"url": None}, "BACKSTAY_URL: not set"),
         ({"smtp_url": "http://127.0.0.1"}, "BACKSTAY_SMTP_URL: not a mail server"),
         ({"smtp_url": "smtp://127.0.0.1:x"}, "BACKSTAY_SMTP_URL: not a mail server"),
+        ({"smtp_url": "smtp://mail..example.com"}, "BACKSTAY_SMTP_URL: not a mail server"),
+        ({"smtp_url": "smtp://backstay:gr%C3%BCn@127.0.0.1"}, "BACKSTAY_SMTP_URL: the user and the password"),
+        ({"smtp_url": "smtp://j\u00f6rg:green@127.0.0.1"}, "BACKSTAY_SMTP_URL: the user and the password"),
         ({"mail_to": "ana"}, "'ana' is not a plain mail address"),
     ],
 )
