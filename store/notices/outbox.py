@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, or_, select, tuple_, union, update
 
 from backstay.approvals.approval import Links
 from backstay.approvals.notice import Notice, NoticeDraft, NoticeKind
 from backstay.frozen import Frozen
 from store.database.database import Database
-from store.database.schema import deliveries, outbox, receivers, runs
+from store.database.schema import deliveries, outbox, receivers, requests, runs
 from store.database.transactions import afterwards, only_with, reading, writing
 from store.ledger.noting import note
 from store.notices.requests import end_requests, keep_request
@@ -245,13 +245,16 @@ class Outbox:
     def forget(self, connection: Connection, before: float) -> int:
         """Remove notices that were written before a unix time and are to be sent to nobody any more.
 
+        The last one of a workflow that may still be open stays: its number tells that of the next.
         A receiver that nobody has served for two days, such as one under an address of before, waits no more.
         """
         at = self._now(connection)
         served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
         # Looked up once: for each notice anew, a pile of them would hold up all writers for minutes.
         waits = select(deliveries.c.position).where(deliveries.c.state == _WAITING, deliveries.c.receiver.in_(served))
-        old = (outbox.c.created_at < before) & outbox.c.position.not_in(waits)
+        old = and_(
+            outbox.c.created_at < before, outbox.c.position.not_in(waits), outbox.c.position.not_in(_last_of_open())
+        )
         positions = select(outbox.c.position).where(old)
         count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
         connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))
@@ -266,6 +269,18 @@ class Outbox:
             deliveries.c.token == claim.token,
         )
         return bool(connection.execute(update(deliveries).where(*mine).values(**values)).rowcount)
+
+
+def _last_of_open() -> Select[Any]:
+    """Return a query for the last notices of workflows whose end may still have to be told."""
+    silent = select(runs.c.run).where(runs.c.state == "open", runs.c.lost_at.is_(None))
+    asking = select(requests.c.workflow_id + "/" + requests.c.run_id).where(requests.c.state == "open")
+    streams = union(silent, asking)
+    # After a reset a later notice may have a lower number.
+    last = select(outbox.c.stream, func.max(outbox.c.sequence)).where(outbox.c.stream.in_(streams))
+    return select(outbox.c.position).where(
+        tuple_(outbox.c.stream, outbox.c.sequence).in_(last.group_by(outbox.c.stream))
+    )
 
 
 def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:

@@ -308,6 +308,31 @@ async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(op
         assert await store.outbox.waiting(receiver.name) == 1
 
 
+@promise("approvals:outbox-grows")
+@pytest.mark.parametrize("undo", [False, True])
+async def test_the_end_of_a_run_that_was_silent_for_weeks_is_numbered_after_what_it_told_before(opened, time, undo):
+    run, workflow_id, run_id = RUN
+    stream = (run, f"undo-{workflow_id}", "u") if undo else RUN
+    async with opened() as store:
+        row = {"user_id": "ana", "text": "write", "opened": {}, "workflow_id": workflow_id, "workflow_run_id": run_id}
+        await store.runs.opened(run=run, **row)
+        decided = told(2, NoticeKind.DECIDED, request_id="r1", decision=DecisionNotice(verdict="approve", by="cy"))
+        # After the reset the run tells anew what became of the first request.
+        again = decided.model_copy(update={"at": "2026-01-01T00:09:00"})
+        await store.outbox.write(*stream, [asked(1), decided, asked(3)])
+        await store.outbox.write(*stream, [again])
+        time.now += 21 * 24 * HOUR
+        assert await store.outbox.forget(time.now) == 3
+        receiver = Receiver()
+        await store.outbox.subscribe(receiver.name)
+        assert await store.outbox.lost(Lost(*stream, {"outcome": "failed", "success": False}, "default"))
+        while await deliver_due(store.outbox, receiver):
+            pass
+        assert receiver.first_seen(stream[1]) == [4]
+        # It has ended: no notice of it is needed any more.
+        assert await store.outbox.forget(time.now + 1) == 2
+
+
 @promise("approvals:hostile-receivers")
 async def test_a_receiver_that_is_gone_keeps_no_notice_for_ever(opened, time):
     gone, here = Receiver("webhook-before", fail=True), Receiver("webhook-now", fail=True)
