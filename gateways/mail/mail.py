@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.message import EmailMessage
 from email.utils import parseaddr
 from pathlib import Path
@@ -284,6 +285,8 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     message["Subject"] = _header(f"{mark}{question}", 150)
     message["From"] = sender
     message["To"] = person
+    # When it was asked; a mail that waited for its mail server is not newer for that.
+    message["Date"] = datetime.fromisoformat(notice.at)
     # The same for every copy of a notice, so that mailboxes can tell a repeat.
     message["Message-ID"] = f"<{_hash(notice.id, person)}@backstay>"
     about = f"<{_hash(notice.workflow_id, notice.run_id, notice.request_id)}@backstay>"

@@ -378,6 +378,21 @@ async def test_the_subject_of_a_mail_holds_what_is_asked_and_nothing_that_a_mail
     assert "https://approve.example/requests/task-1/r1" in told.get_content()
 
 
+@promise("approvals:mail-date")
+@pytest.mark.parametrize(
+    ("at", "date"),
+    [
+        ("2026-01-02T03:04:05.678+00:00", "Fri, 02 Jan 2026 03:04:05 +0000"),
+        ("2026-01-02T05:04:05+02:00", "Fri, 02 Jan 2026 05:04:05 +0200"),
+    ],
+)
+async def test_a_mail_is_dated_by_when_it_was_asked(at, date):
+    notice = asked(1, ANA).model_copy(update={"at": at})
+    async with mail_server() as (url, mailboxes):
+        await taken(Mail(MailServer.of(url), SENDER, ()), notice)
+        assert (await mailboxes.next())["Date"] == date
+
+
 @promise("approvals:mail-full")
 @pytest.mark.parametrize("answer", spread(["452 mailbox full", "421 too many mails for this one"], 1))
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
