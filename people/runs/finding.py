@@ -97,16 +97,19 @@ class KnownRun:
 async def find(sources: RunSources, by: str, workflow_id: str, run_id: str | None = None) -> KnownRun:
     """Return a run that a person may see, by default the newest one of its name; raises RunNotFound for others.
 
-    Those who see everything find undos after the end by their own names, too.
+    Those who see everything find undos after the end by their own names, too. Raises Unreachable where Temporal does
+    not answer and the store does not know the run: it may exist all the same.
     """
     found = await _found(sources, workflow_id, run_id or None)
     seeing = sources.seeing
     if seeing is None:
         if found is None:
-            unknown = RunNotFound(f"there is no run {one_line(workflow_id, 200)}; `backstay list` shows the runs")
-            raise unknown if sources.backstay is not None else Unreachable(sources.fault)
+            raise RunNotFound(f"there is no run {one_line(workflow_id, 200)}; `backstay list` shows the runs")
         return found
     if found is None or not await seeing.run(by, found.run, found.user_id):
+        if found is not None and found.fault:
+            # The answer is that for a run that is not known, or it would tell that there is one.
+            raise Unreachable(found.fault)
         # A person who may not see a run is not told that there is one.
         raise RunNotFound("there is no such run, or it is not yours to see")
     return found
@@ -122,6 +125,9 @@ async def _found(sources: RunSources, workflow_id: str, run_id: str | None) -> K
         if row is None:
             return None
     except Transient as error:
+        if row is None:
+            # The run may be there, and no worker has begun it yet: who is told otherwise starts it once more.
+            raise
         fault = str(error)
     if execution is not None and newest is not None and newest.workflow_run_id != execution.first_run_id:
         # The name was used again, and the newest run of that name may not have begun yet.

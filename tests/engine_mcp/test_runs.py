@@ -208,6 +208,32 @@ async def test_a_start_whose_answer_is_lost_names_the_run_that_may_have_begun(ot
     assert told(await ana.call("follow_run", run=name, wait_s=60))["result"]["outputs"] == {"answer": 42}
 
 
+@promise("clients:mcp-silent")
+async def test_a_run_that_no_worker_has_begun_is_not_said_to_be_missing_while_temporal_does_not_answer(
+    opened, monkeypatch
+):
+    running, _ = opened
+    async with served_engine(running, task_queue="nobody-works-here") as idle:
+        ana = Wire(idle, ANA)
+        task = (await ana.started(script(DONE)))["taskId"]
+
+        async def unreachable(*_):
+            raise Unreachable("Temporal does not answer")
+
+        with monkeypatch.context() as down:
+            down.setattr(Backstay, "execution", unreachable)
+            with pytest.raises(Refused) as refused:
+                await ana.get(task)
+            followed = await ana.call("follow_run", run=task)
+            with pytest.raises(Refused) as stranger:
+                await Wire(idle, BO).get(task)
+        assert (await ana.get(task))["status"] == "working"
+        await running.client.get_workflow_handle(task).terminate()
+    assert (refused.value.code, refused.value.message) == (-32603, "Temporal does not answer")
+    assert (followed["isError"], followed["content"][0]["text"]) == (True, "Temporal does not answer")
+    assert (stranger.value.code, stranger.value.message) == (-32602, "Task not found")
+
+
 @promise("clients:mcp-questions")
 async def test_a_question_of_the_model_is_input_that_the_client_gives(opened):
     _, url = opened

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from backstay.client import Backstay
+from backstay.errors import Unreachable
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from gateways.web.runs import acting
@@ -696,6 +697,35 @@ async def test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is(op
 
     assert ("not begun" in own.text, "No worker has taken this run" in own.text) == (True, True)
     assert theirs.status_code == 404
+
+
+@promise("page:not-begun-outage")
+async def test_while_temporal_does_not_answer_nobody_is_told_that_a_run_is_not_there(open_engine, monkeypatch):
+    scripts = Scripts()
+    async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
+        known = await running.start(scripts.task(user_id=ANA), "known")
+        await ended(known)
+        await ended(await running.undo("known"))
+        handle = await running.client.start_workflow(
+            "RunTask", {"text": "wait", "user_id": ANA}, id="waits", task_queue="a-queue-that-nobody-serves"
+        )
+        with monkeypatch.context() as down:
+
+            async def unreachable(*_):
+                raise Unreachable("Temporal does not answer")
+
+            down.setattr(Backstay, "execution", unreachable)
+            own = await ana.get("/api/runs/waits")
+            undone = await ana.get("/runs/undo-known")
+            async with served.person(BO) as bo:
+                theirs = [await bo.get(f"/api/runs/{name}") for name in ("waits", "known", "no-such-run")]
+        later = await ana.get("/api/runs/waits")
+        await handle.terminate()
+
+    assert (own.status_code, own.json()["error"]["type"], later.status_code) == (503, "Unreachable", 200)
+    assert (undone.status_code, undone.headers["location"].partition("?")[0]) == (303, "/runs/known")
+    # Nobody learns in an outage which runs of others there are.
+    assert [(answer.status_code, answer.text) for answer in theirs] == [(503, own.text)] * 3
 
 
 @promise("page:runpage-links")

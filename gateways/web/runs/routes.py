@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from backstay.errors import ArgumentsInvalid, RunNotFound
+from backstay.errors import ArgumentsInvalid, RunNotFound, Transient
 from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes, run_place
@@ -25,7 +25,7 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
         workflow_id = request.path_params["workflow_id"]
         try:
             found = await page.run(request, visitor)
-        except RunNotFound:
+        except (RunNotFound, Transient):
             # An undo after the end is a workflow of its own; it is on the page of the run that it undoes.
             worked_on = await page.store.runs.worked_on(workflow_id)
             if worked_on is None or worked_on.workflow_id == workflow_id:
