@@ -34,6 +34,7 @@ from gateways.mcp_serving import answered
 from people.decide.looking import hindrance
 from people.runs.finding import KnownRun, RunSources, find
 from people.runs.listing import list_page
+from people.runs.looking import with_newest
 from people.runs.starting import in_own_name, start_once
 from store.store import Store
 
@@ -152,14 +153,12 @@ class EngineRuns:
         return told | ({} if seen.result is None else {"result": result_view(workflow_id, seen.result)})
 
     async def _events(self, seen: OwnRun, after: int) -> list[Event]:
-        found: dict[int, Event] = {}
+        stored = list[Event]()
         if seen.found.row is not None:
             stored = await self._store.events.of_run(seen.found.run, after=after, limit=MOST_EVENTS)
-            found = {event.n: event for event in stored}
-        newer = () if seen.status is None else seen.status.last_events
-        if len(found) < MOST_EVENTS:
-            found |= {event.n: event for event in newer if event.n > after}
-        return [found[n] for n in sorted(found)][:MOST_EVENTS]
+        if len(stored) == MOST_EVENTS or seen.status is None:
+            return stored
+        return with_newest(stored, seen.status.last_events, after)[:MOST_EVENTS]
 
     async def read(self, caller: str, workflow_id: str, ref: str, path: str, offset: int) -> dict[str, Any]:
         """Return how a run ended, or a page of what it has stored, or of its result where no `ref` is named."""

@@ -109,6 +109,18 @@ async def look(
     return seen
 
 
+def with_newest(kept: Sequence[Event], newest: Sequence[Event], after: int) -> list[Event]:
+    """Return the events of the store behind a number in order, and behind them what the run has not handed to it yet.
+
+    `newest`: the last events of the run, as it tells them itself.
+    """
+    last = max((event.n for event in kept if event.n < FIRST_LATE), default=after)
+    fresh = [event for event in newest if event.n > last]
+    # Without a gap only: the events between are on their way to the store.
+    fresh = fresh if fresh and fresh[0].n == last + 1 else []
+    return sorted([*kept, *fresh], key=lambda event: event.n)
+
+
 async def _show_only_to(sources: RunSources, seen: RunView, by: str) -> None:
     """Leave out the requests, and the runs around this one, that a person may not see."""
     seeing = sources.seeing

@@ -172,6 +172,25 @@ async def other_door(opened):
         yield url
 
 
+@promise("clients:mcp-events")
+async def test_who_follows_a_run_is_told_each_of_its_events_once(opened):
+    _, url = opened
+    ana = Wire(url, ANA)
+    reads = Reply(calls=[("mail__list_sent", {"to": f"{n}@x.example"}) for n in range(14)])
+    # While the model thinks about one more, the events of these reach no store, and the run tells its last ten itself.
+    one_more = Reply(calls=[("mail__list_sent", {"to": "kim@x.example"})])
+    task = (await ana.started(script(reads, one_more, ASK.model_copy(update={"delay_s": 3}), DONE)))["taskId"]
+    numbers, seen = [], {"after": 0, "questions": []}
+    async with asyncio.timeout(60):
+        while not seen["questions"] or seen["events"]:
+            seen = told(await ana.call("follow_run", run=task, after=seen["after"]))
+            numbers += [event["n"] for event in seen["events"]]
+            await asyncio.sleep(0.05)
+    assert (numbers, seen["after"] > 16) == (list(range(1, seen["after"] + 1)), True)
+    await ana.ask("tasks/cancel", {"taskId": task})
+    await ana.until(task, "cancelled")
+
+
 @promise("clients:mcp-silent")
 @pytest.mark.parametrize("silent", ["look", "handle"])
 async def test_a_start_whose_end_nobody_can_ask_about_names_the_run_all_the_same(other_door, monkeypatch, silent):

@@ -24,7 +24,7 @@ from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes
 from gateways.web.watching import EVENTS, event
 from people.runs.finding import KnownRun, find
-from people.runs.looking import FIRST_LATE, MOST_EVENTS
+from people.runs.looking import FIRST_LATE, MOST_EVENTS, with_newest
 from store.deltas import DELTA, Delta
 
 STREAMS_EACH = 12
@@ -274,10 +274,4 @@ async def _new(page: PageRoutes, run: str, look: RunSnapshot, after: int) -> lis
         kept = await page.store.events.of_run(run, after=after, limit=_AT_ONCE)
     except BackstayError:
         return []
-    if len(kept) == _AT_ONCE:
-        return kept
-    last = max((event.n for event in kept if event.n < FIRST_LATE), default=after)
-    fresh = [event for event in look.events if event.n > last]
-    # Without a gap only: the events between are on their way to the store.
-    fresh = fresh if fresh and fresh[0].n == last + 1 else []
-    return sorted([*kept, *fresh], key=lambda event: event.n)
+    return kept if len(kept) == _AT_ONCE else with_newest(kept, look.events, after)
