@@ -34,11 +34,13 @@ from gateways.mcp_serving import answered
 from people.decide.looking import hindrance
 from people.runs.finding import KnownRun, RunSources, find
 from people.runs.listing import list_page
-from people.runs.looking import with_newest
+from people.runs.looking import FIRST_LATE, with_newest
 from people.runs.starting import in_own_name, start_once
 from store.store import Store
 
 MOST_EVENTS = 50
+MOST_AFTER = (MOST_EVENTS + 1) * FIRST_LATE - 1
+"""The highest `after` that an answer has."""
 MOST_LISTED = 20
 _LAST_EVENTS = 5
 _LOOK_S = 8.0
@@ -142,23 +144,32 @@ class EngineRuns:
 
     async def _followed(self, seen: OwnRun, after: int) -> dict[str, Any]:
         task, workflow_id = seen.task(), seen.found.workflow_id
-        events = await self._events(seen, after)
+        events, after = await self._events(seen, after)
         told: dict[str, Any] = {"run": workflow_id, "status": task.status, "message": task.message or task.error}
         if seen.status is not None:
             told |= {"state": seen.status.state.value, "step": seen.status.step}
             told |= {} if seen.status.paused is None else {"paused": one_line(seen.status.paused, 300)}
         told |= {"waits_for": waits_for(seen.people), "questions": questions_of(seen.questions)}
         told["events"] = [event_view(event) for event in events]
-        told["after"] = max([after, *(event.n for event in events)])
+        told["after"] = after
         return told | ({} if seen.result is None else {"result": result_view(workflow_id, seen.result)})
 
-    async def _events(self, seen: OwnRun, after: int) -> list[Event]:
-        stored = list[Event]()
+    async def _events(self, seen: OwnRun, after: int) -> tuple[list[Event], int]:
+        """Return the next events, and the `after` of those behind them.
+
+        That is the number of the last one, and above FIRST_LATE how many late ones were told: those stand outside the
+        count, so each time there are more of them, all are told.
+        """
+        late_told, last = divmod(after, FIRST_LATE)
+        events = list[Event]()
         if seen.found.row is not None:
-            stored = await self._store.events.of_run(seen.found.run, after=after, limit=MOST_EVENTS)
-        if len(stored) == MOST_EVENTS or seen.status is None:
-            return stored
-        return with_newest(stored, seen.status.last_events, after)[:MOST_EVENTS]
+            events = await self._store.events.of_run(seen.found.run, after=last, limit=MOST_EVENTS)
+        if len(events) < MOST_EVENTS and seen.status is not None:
+            events = with_newest(events, seen.status.last_events, last)[:MOST_EVENTS]
+        counted = [event for event in events if event.n < FIRST_LATE]
+        late = len(events) - len(counted)
+        last = counted[-1].n if counted else last
+        return events if late > late_told else counted, max(late, late_told) * FIRST_LATE + last
 
     async def read(self, caller: str, workflow_id: str, ref: str, path: str, offset: int) -> dict[str, Any]:
         """Return how a run ended, or a page of what it has stored, or of its result where no `ref` is named."""

@@ -16,7 +16,7 @@ from backstay.shown import one_line
 from backstay.task.reading import PAGE_BYTES
 from backstay.task.task import OutputSchema, Task
 from gateways.engine_mcp.limits import CallerLimits
-from gateways.engine_mcp.runs import EngineRuns
+from gateways.engine_mcp.runs import MOST_AFTER, EngineRuns
 from gateways.engine_mcp.server import ServedTool, ToolRequest
 from gateways.engine_mcp.tasks import TaskStart, settled
 from gateways.mcp_serving import answered
@@ -85,8 +85,8 @@ class FollowRun(_Arguments):
 
     run: RunId
     """The run, as start_run has named it."""
-    after: int = Field(default=0, ge=0, le=MOST)
-    """The number of the last event that you know."""
+    after: int = Field(default=0, ge=0, le=MOST_AFTER)
+    """The `after` of the last answer, for what has happened since; 0 for all events."""
     wait_s: Wait = 0
     """How many seconds to wait for the end, or for a question."""
 

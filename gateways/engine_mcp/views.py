@@ -11,6 +11,7 @@ from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.reading import PAGE_BYTES
+from people.runs.looking import FIRST_LATE
 
 MOST_EFFECTS = 20
 _WORDS = 300
@@ -91,8 +92,9 @@ def _link(request: ApprovalRequest) -> dict[str, str]:
 
 
 def event_view(event: Event) -> dict[str, Any]:
-    """Return what a caller is told of one event."""
-    return {"n": event.n, "at": event.at, "name": event.name, "text": one_line(event.text, _WORDS)}
+    """Return what a caller is told of one event; one that came late has no number, since nothing comes after it."""
+    number: dict[str, Any] = {"n": event.n} if event.n < FIRST_LATE else {"late": True}
+    return {**number, "at": event.at, "name": event.name, "text": one_line(event.text, _WORDS)}
 
 
 def elicitation(question: ApprovalRequest) -> dict[str, Any]:

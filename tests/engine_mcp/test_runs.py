@@ -10,14 +10,17 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.service import RPCError
 
+import opening
 from backstay.bounds import size_of
 from backstay.client import Backstay
 from backstay.errors import Unreachable
+from backstay.task.event import Event
 from backstay.task.reading import PAGE_BYTES
 from backstay.testing import Reply
 from gateways.engine_mcp.runs import EngineRuns
 from gateways.engine_mcp.tasks import ServedTask, settled
 from gateways.engine_mcp.views import result_view, whole_view
+from people.runs.looking import FIRST_LATE
 from tests.engine import Scripts, engine, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
 from tests.requirements import promise
@@ -189,6 +192,37 @@ async def test_who_follows_a_run_is_told_each_of_its_events_once(opened):
     assert (numbers, seen["after"] > 16) == (list(range(1, seen["after"] + 1)), True)
     await ana.ask("tasks/cancel", {"taskId": task})
     await ana.until(task, "cancelled")
+
+
+@promise("clients:mcp-events")
+async def test_answers_that_come_late_are_told_and_leave_the_rest_of_the_run_to_be_followed(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    task = (await ana.started(script(ASK, DONE)))["taskId"]
+    await ana.until(task, "input_required")
+    run = f"{task}/{(await running.client.get_workflow_handle(task).describe()).run_id}"
+    heard, after = [], 0
+
+    async def follow(**more):
+        nonlocal after
+        seen = told(await ana.call("follow_run", run=task, after=after, **more))
+        heard.extend(seen["events"])
+        after = seen["after"]
+        return [event["text"] for event in seen["events"] if event.get("late")]
+
+    async with opening.open_store(running.settings) as store:
+        # In any order, and nothing of the run stands behind them.
+        for effect, known in (2, ["late 2"]), (1, ["late 1", "late 2"]):
+            late = Event(
+                n=FIRST_LATE + 2 * effect, name="effect.late", at="2026-01-01T00:00:00Z", text=f"late {effect}"
+            )
+            await store.events.append(run, [late])
+            assert (await follow(), await follow()) == (known, [])
+    await ana.call("answer_question", run=task, question="r1", answer="the tall one")
+    assert await follow(wait_s=60) == []
+    numbers = [event["n"] for event in heard if not event.get("late")]
+    assert (numbers, heard[-1]["name"]) == (list(range(1, len(numbers) + 1)), "run.ended")
+    assert await follow() == []
 
 
 @promise("clients:mcp-silent")
