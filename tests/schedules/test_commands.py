@@ -1,9 +1,11 @@
 """The commands `schedule ...` and `trigger ...`: what is wrong names field and fix, with exit code 2."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
+from temporalio.client import ScheduleOverlapPolicy
 
 from tests.cli.commands import environment_of, forked
 from tests.requirements import promise
@@ -53,6 +55,31 @@ async def test_a_schedule_is_added_listed_started_paused_and_removed(run, office
         2,
         f"backstay: name: there is no schedule {name}; see `backstay schedule list`\n",
     )
+
+
+@promise("schedules:listed-counts")
+async def test_the_list_counts_skipped_starts_and_calls_no_times_none_that_nobody_knows(run, office):
+    name = some("often")
+    await office.schedule(name, every=3600)
+    handle = office.engine.client.get_schedule_handle(f"{office.engine.settings.task_queue}-schedule-{name}")
+    async with asyncio.timeout(60):
+        while not (await office.listed(name)).skipped:
+            await handle.trigger(overlap=ScheduleOverlapPolicy.SKIP)
+    await office.until(name, lambda row: row.last and all(start.told == "completed" for start in row.last))
+    (counted,) = [line for line in lines_of(await run("schedule", "list"), name) if "skipped" in line]
+    assert (
+        counted == f"    {(await office.listed(name)).skipped} starts were skipped, since the run before had not ended"
+    )
+    await handle.delete()
+    lost = lines_of(await run("schedule", "list"), name)
+    assert lost[0] == "    Temporal does not know this schedule any more; remove it, and add it again"
+
+
+def lines_of(done, name):
+    """Return what a list says below the line of a schedule."""
+    rows = done.out.splitlines()
+    rest = rows[next(at for at, row in enumerate(rows) if row.startswith(f"{name} ")) + 1 :]
+    return list(itertools.takewhile(lambda row: row.startswith("    "), rest))
 
 
 @promise("schedules:bad-input")

@@ -111,13 +111,15 @@ async def _demand_definition(settings: Settings, fields: dict[str, Any]) -> None
 
 
 def _lines(row: "ListedTask") -> list[str]:
-    times = ", ".join(map(_moment, row.next)) or ("" if row.kind == "trigger" or row.paused else "none")
+    is_known = row.kind == "schedule" and not row.paused and not row.fault
+    times = ", ".join(map(_moment, row.next)) or ("none" if is_known else "")
     budget = f"{row.spent_usd:g} of {row.per_day_usd:g} USD today"
     runs = f", {row.runs} of {row.per_day_runs} runs" if row.per_day_runs is not None else f", {row.runs} runs"
     lines = [f"{row.name}  {row.line}  ({row.when}, {row.time_zone})  by {row.by}  {budget}{runs}"]
     lines += [f"    paused: {row.paused}"] if row.paused else []
     lines += [f"    next: {times}"] if times else []
     lines += [f"    {row.missed} starts were missed and not made up for"] if row.missed else []
+    lines += [f"    {row.skipped} starts were skipped, since the run before had not ended"] if row.skipped else []
     lines += [f"    {row.fault}"] if row.fault else []
     for start in row.last[:_SHOWN]:
         what = start.told or start.state
