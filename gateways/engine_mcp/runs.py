@@ -45,7 +45,9 @@ MOST_LISTED = 20
 _LAST_EVENTS = 5
 _LOOK_S = 8.0
 _NONCE, _MARK = 24, 32
-_ID = re.compile(rf"mcp-(?P<nonce>[0-9a-f]{{{_NONCE}}})-(?P<mark>[0-9a-f]{{{_MARK}}})")
+_OURS = "mcp-"
+"""How the IDs of runs begin that are started here."""
+_ID = re.compile(rf"{_OURS}(?P<nonce>[0-9a-f]{{{_NONCE}}})-(?P<mark>[0-9a-f]{{{_MARK}}})")
 _PURPOSE = "mcp-run"
 _NOT_FOUND = "there is no such run, or it was not started here by this caller"
 
@@ -70,7 +72,7 @@ class EngineRuns:
         `said`: which of `text` and `input` the caller has written.
         """
         nonce = digest_of(["once", once])[:_NONCE] if once else secrets.token_hex(_NONCE // 2)
-        workflow_id = f"mcp-{nonce}-{self._mark(caller, nonce)}"
+        workflow_id = f"{_OURS}{nonce}-{self._mark(caller, nonce)}"
         given = {f"{name}_from": "others" for name in said if caller not in self._trusted}
         task = in_own_name({**task, **given}, caller)
         if once:
@@ -195,9 +197,10 @@ class EngineRuns:
         """Return the runs that the caller started, the newest first."""
 
         async def is_own(run: str, user_id: str) -> bool:
-            return user_id == caller and self.is_own(caller, run.rpartition("/")[0])
+            # Temporal does not know the user of a run that no worker has begun.
+            return user_id in {caller, ""} and self.is_own(caller, run.rpartition("/")[0])
 
-        page = await list_page(self._backstay, self._store, is_own, limit=MOST_LISTED)
+        page = await list_page(self._backstay, self._store, is_own, user_id=caller, named=_OURS, limit=MOST_LISTED)
         return [
             {
                 "run": run["workflow_id"],
@@ -206,7 +209,7 @@ class EngineRuns:
                 "started_at": run["started_at"],
                 "ended_at": run["ended_at"],
             }
-            for run in page.runs
+            for run in sorted(page.runs, key=lambda run: run["started_at"], reverse=True)[:MOST_LISTED]
         ]
 
     async def answer(self, caller: str, task: str, responses: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """List runs: what is open at Temporal, and every run that the store knows, found by state and words."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from backstay.client import Backstay
@@ -37,12 +38,19 @@ async def list_page(
     *,
     state: RunFilter = "all",
     words: str = "",
+    user_id: str | None = None,
+    named: str = "",
     before: Position | None = None,
     limit: int,
 ) -> RunPage:
-    """Return the runs of a page, the newest first; raises StoreUnavailable."""
+    """Return the runs of a page, the newest first; raises StoreUnavailable.
+
+    `user_id`, `named`: only the runs of that user, and those whose workflow ID begins so, wherever they stand among
+    others; whose a run is that no worker has begun, only `may_see` tells.
+    """
     open_now, fault = await _open_now(backstay)
-    rows, last = await _seen_rows(store, may_see, state, words, before, limit=limit)
+    rows_before = partial(store.runs.page, state=state, words=words, user_id=user_id, named=named)
+    rows, last = await _seen_rows(rows_before, may_see, before, limit=limit)
     known = {run.workflow_id: run for run in open_now}
     is_complete = not fault and len(known) < _MOST_OPEN
     runs = [await _listed(store, row, known.get(row.workflow_id), is_complete=is_complete) for row in rows]
@@ -52,13 +60,13 @@ async def list_page(
 
 
 async def _seen_rows(
-    store: Store, may_see: MaySee, state: RunFilter, words: str, before: Position | None, *, limit: int
+    rows_before: Callable[..., Awaitable[list[RunRow]]], may_see: MaySee, before: Position | None, *, limit: int
 ) -> tuple[list[RunRow], RunRow | None]:
     """Return the runs of a page that a person may see, and the one behind which the next page begins."""
     found: list[RunRow] = []
     looked_at = 0
     while True:
-        rows = await store.runs.page(state=state, words=words, before=before, limit=limit + 1)
+        rows = await rows_before(before=before, limit=limit + 1)
         found += [row for row in rows if await may_see(row.run, row.user_id)]
         looked_at += len(rows)
         if len(found) > limit:

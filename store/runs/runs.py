@@ -260,20 +260,23 @@ class Runs:
         state: RunFilter = "all",
         words: str = "",
         user_id: str | None = None,
+        named: str = "",
         before: tuple[float, str] | None = None,
         limit: int = 50,
     ) -> list[RunRow]:
         """Return runs, the newest first.
 
         `state`: only those that are open, that wait for people, or that ended so. `words`: only those that hold each
-        of these words, in any case, in their text, workflow id, user or session. `before`: only those older than the
-        run that began then and is called so.
+        of these words, in any case, in their text, workflow id, user or session. `named`: only those whose workflow id
+        begins so. `before`: only those older than the run that began then and is called so.
         """
         chosen = _NEWEST.limit(limit)
         if before is not None:
             chosen = chosen.where(tuple_(runs.c.opened_at, runs.c.run) < tuple_(*map(literal, before)))
         if user_id is not None:
             chosen = chosen.where(runs.c.user_id == user_id)
+        if named:
+            chosen = chosen.where(runs.c.workflow_id.startswith(named, autoescape=True))
         return await self._rows(_holding(_in_state(chosen, state), words))
 
     def _insert(self, connection: Connection, row: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from backstay.testing import Reply
 from gateways.engine_mcp.runs import EngineRuns
 from gateways.engine_mcp.tasks import ServedTask, settled
 from gateways.engine_mcp.views import result_view, whole_view
+from people.runs import listing
 from people.runs.looking import FIRST_LATE
 from tests.engine import Scripts, engine, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
@@ -176,9 +177,8 @@ async def other_door(opened):
 
 
 @promise("clients:mcp-events")
-async def test_who_follows_a_run_is_told_each_of_its_events_once(opened):
-    _, url = opened
-    ana = Wire(url, ANA)
+async def test_who_follows_a_run_is_told_each_of_its_events_once(other_door):
+    ana = Wire(other_door, ANA)
     reads = Reply(calls=[("mail__list_sent", {"to": f"{n}@x.example"}) for n in range(14)])
     # While the model thinks about one more, the events of these reach no store, and the run tells its last ten itself.
     one_more = Reply(calls=[("mail__list_sent", {"to": "kim@x.example"})])
@@ -195,9 +195,8 @@ async def test_who_follows_a_run_is_told_each_of_its_events_once(opened):
 
 
 @promise("clients:mcp-events")
-async def test_answers_that_come_late_are_told_and_leave_the_rest_of_the_run_to_be_followed(opened):
-    running, url = opened
-    ana = Wire(url, ANA)
+async def test_answers_that_come_late_are_told_and_leave_the_rest_of_the_run_to_be_followed(opened, other_door):
+    running, ana = opened[0], Wire(other_door, ANA)
     task = (await ana.started(script(ASK, DONE)))["taskId"]
     await ana.until(task, "input_required")
     run = f"{task}/{(await running.client.get_workflow_handle(task).describe()).run_id}"
@@ -384,6 +383,34 @@ async def test_a_run_that_bears_the_id_of_a_caller_but_works_for_another_is_not_
     await pending(running.client.get_workflow_handle(task))
     with pytest.raises(Refused):
         await ana.get(task)
+
+
+@promise("clients:mcp-listed-runs")
+async def test_own_runs_are_listed_behind_any_number_of_others_and_before_a_worker_has_begun_them(
+    opened, other_door, monkeypatch
+):
+    running, url = opened[0], other_door
+    # As if hundreds had been looked at.
+    monkeypatch.setattr(listing, "MOST_LOOKED_AT", 1)
+    ana, begun = Wire(url, ANA), []
+    for _ in range(2):
+        begun.insert(0, (await ana.started(script(DONE)))["taskId"])
+        await ana.until(begun[0], "completed")
+    async with opening.open_store(running.settings) as store:
+        for n in range(70):
+            mine = {"workflow_id": f"by-hand-{n}", "user_id": ANA if n % 2 else BO, "text": "", "opened": {}}
+            await store.runs.opened(run=f"by-hand-{n}/r", workflow_run_id="r", **mine)
+    async with served_engine(running, task_queue="nobody-works-here") as idle:
+        waits = (await Wire(idle, ANA).started(script(DONE)))["taskId"]
+        async with asyncio.timeout(60):
+            # Temporal lists a run a moment after its start.
+            while (runs := told(await ana.call("list_runs"))["runs"])[0]["run"] != waits:
+                await asyncio.sleep(0.1)
+        theirs = told(await Wire(url, BO).call("list_runs"))["runs"]
+        await running.client.get_workflow_handle(waits).terminate()
+    assert [run["run"] for run in runs[:3]] == [waits, *begun]
+    assert (runs[0]["state"], len(runs) <= 20) == ("not begun", True)
+    assert waits not in [run["run"] for run in theirs]
 
 
 @promise("clients:mcp-once")
