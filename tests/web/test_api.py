@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import pytest_asyncio
 from jsonschema import Draft202012Validator
@@ -91,6 +92,31 @@ async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
         422,
         "ArgumentsInvalid",
     )
+
+
+@promise("page:api-no-result")
+async def test_a_run_that_has_ended_without_a_result_is_gone_and_says_how_it_ended(shared):
+    running, scripts, _, ana = shared
+    nobody, task = "a-queue-that-nobody-serves", {"text": "wait", "user_id": ANA}
+    invalid = {**scripts.task(), "user_id": ANA, "output_schema": {"type": "nothing"}}
+    started = {
+        "TaskInvalid": await running.start(invalid),
+        "RunTerminated": await running.client.start_workflow("RunTask", task, id="terminated", task_queue=nobody),
+        "RunTimedOut": await running.client.start_workflow(
+            "RunTask", task, id="timed-out", task_queue=nobody, execution_timeout=timedelta(seconds=1)
+        ),
+    }
+    await started["RunTerminated"].terminate()
+    answers = {
+        kind: await ana.get(f"/api/runs/{handle.id}/result", params={"wait": 60}) for kind, handle in started.items()
+    }
+    told = {kind: fits("get", "/runs/{workflow_id}/result", answer)["error"] for kind, answer in answers.items()}
+    assert {kind: (answer.status_code, told[kind]["type"]) for kind, answer in answers.items()} == {
+        kind: (410, kind) for kind in started
+    }
+    assert told["RunTerminated"]["message"].startswith("the run was terminated")
+    again = await ana.get(f"/api/runs/{started['TaskInvalid'].id}/result")
+    assert (again.status_code, again.json()["error"]) == (410, told["TaskInvalid"])
 
 
 @promise("page:api-persons-decide")

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import TopUp
-from backstay.errors import ArgumentsInvalid
+from backstay.errors import ArgumentsInvalid, BackstayError, SettingsInvalid, Transient
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -22,8 +22,11 @@ from backstay.task.status import Status
 from backstay.task.task import Task
 from backstay.version import version
 from backstay.yaml_text import read_yaml
+from gateways.web.failures import kind_of, status_of
+from gateways.web.guard import error_body
 from gateways.web.identity import Visitor
 from gateways.web.page import PageRoutes
+from people.runs.finding import KnownRun
 
 LONGEST_WAIT_S = 60
 """How long one request may wait for the end of a run."""
@@ -47,17 +50,29 @@ def routes(page: PageRoutes) -> list[BaseRoute]:
         stored = None if found.row is None else found.row.result
         if stored is not None:
             return page.json(visitor, stored)
-        said: dict[str, Any] | None = None
-        if seconds or not found.is_open:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds if found.is_open else LONGEST_WAIT_S):
-                    said = (await page.backstay.run(found.workflow_id, found.run_id).result()).plain()
+        try:
+            said = await _ended(page, found, seconds)
+        except (Transient, SettingsInvalid):
+            raise
+        except BackstayError as error:
+            # The run has ended with this error, which says nothing of the request: it was a right one.
+            return page.json(visitor, error_body(kind_of(error, 410), status_of(error)[1]), 410)
         return page.json(visitor, said or {"open": True}, 202 if said is None else 200)
 
     async def described(request: Request) -> Response:
         return JSONResponse(await asyncio.to_thread(description))
 
     return [page.get("/runs/{workflow_id:id}/result", result), Route("/openapi.json", described, methods=["GET"])]
+
+
+async def _ended(page: PageRoutes, found: KnownRun, seconds: int) -> dict[str, Any] | None:
+    """Return the Result of a run, for which an open one is waited so long; None while it is open."""
+    if not seconds and found.is_open:
+        return None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds if found.is_open else LONGEST_WAIT_S):
+            return (await page.backstay.run(found.workflow_id, found.run_id).result()).plain()
+    return None
 
 
 def _wait(request: Request) -> int:
