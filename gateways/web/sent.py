@@ -59,7 +59,7 @@ async def read_sent(request: Request, visitor: Visitor, seals: Seals) -> Submiss
                 raise HTTPException(401, "JSON needs the header Authorization with a bearer token")
             if token != visitor.bearer:
                 _require_own(token, visitor, seals)
-            return Submission({}, _object(await request.body()))
+            return Submission({}, json_object(await request.body()))
         case _:
             raise HTTPException(415)
 
@@ -106,13 +106,17 @@ def without_names(visitor: Visitor, body: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object that a program sent.
+
+    Raises HTTPException for what is none, and DecisionInvalid, naming the field, for one that could not be sent on.
+    """
     try:
         data = read_json(body.decode("utf-8"), _whole)
     except KeyTwice as error:
         raise DecisionInvalid(one_line(str(error), 200)) from None
     except (ValueError, UnicodeError, RecursionError):
-        raise HTTPException(400, "the body is not JSON") from None
+        raise HTTPException(400, "the body is not JSON; send an object in UTF-8") from None
     if not isinstance(data, dict):
         raise HTTPException(400, "the body must be a JSON object")
     for name, value in data.items():

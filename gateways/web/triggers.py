@@ -4,12 +4,14 @@ import secrets
 from typing import Any
 
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from backstay.approvals.admission import DecisionInvalid
 from backstay.bounds import DEEPEST
-from backstay.canonical import canonical, deeper_than, read_json
+from backstay.canonical import deeper_than
 from backstay.client.schedules import Schedules
 from backstay.errors import BackstayError
 from backstay.task.standing import TriggerLimits, run_id, start_id
@@ -18,6 +20,7 @@ from gateways.signatures import ID, SIGNATURE, is_signed
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import error_body
 from gateways.web.page import PageRoutes
+from gateways.web.sent import json_object
 from store.standing.starts import StartReplayed, TooOften
 from store.standing.tasks import KeptTask
 
@@ -94,7 +97,9 @@ async def _started(page: PageRoutes, schedules: Schedules, kept: KeptTask, reque
     """Start a run, once for each id; the same id is told of the same run."""
     standing, mac = kept.standing, request.headers[SIGNATURE]
     event = request.headers.get(ID, "") or mac
-    if len(event) > _LONGEST_ID or not event.isprintable():
+    if not event.isprintable():
+        raise TriggerRefused(422, "BadRequest", f"{ID}: holds signs that cannot be shown; use letters and digits")
+    if len(event) > _LONGEST_ID:
         raise TriggerRefused(422, "BadRequest", f"{ID}: longer than {_LONGEST_ID} characters; use a shorter one")
     if kept.paused:
         raise TriggerRefused(409, "Paused", "this trigger is paused; whoever operates it resumes it")
@@ -114,10 +119,10 @@ async def _started(page: PageRoutes, schedules: Schedules, kept: KeptTask, reque
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        data = read_json(body.decode("utf-8"))
-        canonical(data).encode()
-    except (ValueError, UnicodeError, RecursionError):
-        raise TriggerRefused(400, "BadRequest", "the body is not JSON; send an object in UTF-8") from None
-    if not isinstance(data, dict) or deeper_than(data, DEEPEST):
-        raise TriggerRefused(422, "BadRequest", f"the body must be a JSON object, nested at most {DEEPEST} levels deep")
+        data = json_object(body)
+    except (DecisionInvalid, HTTPException) as error:
+        status, why = status_of(error)
+        raise TriggerRefused(status, "BadRequest", why) from None
+    if deeper_than(data, DEEPEST):
+        raise TriggerRefused(422, "BadRequest", f"the body must be nested at most {DEEPEST} levels deep; flatten it")
     return data

@@ -171,6 +171,33 @@ async def test_what_is_too_large_odd_or_too_often_is_refused(office, name):
     assert await counted(office, name) == 5
 
 
+@promise("schedules:trigger-faults")
+async def test_what_is_wrong_with_a_request_is_named(office):
+    await office.trigger(name := some("odd"), max_bytes=1000)
+    bodies = {
+        b"{": (400, "the body is not JSON; send an object in UTF-8"),
+        b"[]": (400, "the body must be a JSON object"),
+        b'{"a": 1, "a": 2}': (422, "a: duplicate key; keep one of them"),
+        b'{"to": {"b": 1e999}}': (422, "to: holds a number that is none, or endless, or too long; give it as a string"),
+        b'{"to": ' + b"9" * 500 + b"}": (
+            422,
+            "to: holds a number that is none, or endless, or too long; give it as a string",
+        ),
+        b'{"to": "\\ud800"}': (422, "to: holds half a character; give whole ones"),
+    }
+    for body, said in bodies.items():
+        answer = await office.send(name, body)
+        assert (answer.status_code, answer.json()["error"]["message"]) == said, body
+    ids = {"x" * 201: "longer than 200 characters", "a\tb": "holds signs that cannot be shown"}
+    for event, said in ids.items():
+        answer = await office.send(name, FREE, event)
+        assert (answer.status_code, answer.json()["error"]["message"].partition(";")[0]) == (
+            422,
+            f"backstay-id: {said}",
+        )
+    assert await counted(office, name) == 0
+
+
 @promise("schedules:trigger-refused")
 async def test_input_that_the_definition_does_not_take_starts_nothing_and_says_why(office, name):
     assert (await office.send(name, {"subject": "x"}, "e1")).status_code == 202
