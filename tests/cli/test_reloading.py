@@ -8,7 +8,7 @@ import pytest
 
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from gateways.terminal.local import reloading
+from gateways.terminal.local import keeping, reloading
 from gateways.terminal.local.keeping import KeptPart
 from gateways.terminal.local.reloading import Watch, fault_of, watch_of
 from gateways.terminal.terminal import Terminal
@@ -22,11 +22,15 @@ import os, signal, sys, time
 said = open(sys.argv[1]).read()
 if said == "broken":
     sys.exit("no such tool")
-signal.signal(signal.SIGTERM, lambda *_: (os.write(1, f"drained {said}\\n".encode()), os._exit(0)))
+def drain(*_):
+    time.sleep(0.5)
+    os.write(1, f"drained {said}\\n".encode())
+    os._exit(0)
+signal.signal(signal.SIGTERM, drain)
 print(f"ready: {said} {os.getpid()}", flush=True)
 time.sleep(1000)
 """
-"""A part that is ready with what its file says, or ends because of it."""
+"""A part that is ready with what its file says, or ends because of it; its work takes a moment to end."""
 
 
 class Said(Terminal):
@@ -69,6 +73,8 @@ def exists(pid):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(reloading, "LOOK_S", 0.1)
+    # Only what is replaced has longer, and the work of a part takes longer than this.
+    monkeypatch.setattr(keeping, "DRAIN_S", 0.1)
 
 
 @pytest.fixture(params=[True, False], ids=["together", "one after the other"])
@@ -83,7 +89,7 @@ async def kept(request, tmp_path):
     assert [pid for pid in pids if exists(pid)] == []
 
 
-@promise("clients:reload")
+@promise("clients:reload-drain")
 async def test_a_change_leads_to_another_part_and_the_old_one_ends_its_work(kept):
     kept, together = kept
     kept.file.write_text("two")
@@ -109,6 +115,18 @@ async def test_what_keeps_a_part_from_starting_leaves_the_old_one_where_both_can
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert {"drained one", "drained two"} <= {*kept.heard}
+
+
+@promise("clients:reload-drain")
+async def test_a_signal_while_the_old_part_ends_its_work_leaves_it_the_time(tmp_path):
+    kept = Kept(tmp_path, together=False)
+    running = asyncio.create_task(kept.part.run())
+    await kept.until(lambda: kept.ready)
+    kept.file.write_text("two")
+    await kept.until(lambda: kept.terminal.lines)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert kept.heard[1:] == ["drained one"]
 
 
 @promise("clients:reload")

@@ -108,21 +108,24 @@ class KeptPart:
             return part
         self._terminal.say(f"changed     {named}; starting another {part.name}", "yellow")
         if not self._together:
-            await self._stop(part, DRAIN_S)
+            # A signal meanwhile must not cut the drain short: `run` ends what is left.
+            await asyncio.shield(self._replace(part))
         newer = await self._started()
         if await self._got_ready(newer) or not self._together:
-            self._replace(part)
+            if self._together:
+                self._replace(part)
             return newer
         await self._stop(newer, DRAIN_S)
         said = " / ".join(list(newer.last)[-2:])
         self._terminal.say(f"the {part.name} goes on with what it read before: {said}", "red")
         return part
 
-    def _replace(self, old: Child) -> None:
-        """Let a part end its work while another one serves."""
+    def _replace(self, old: Child) -> asyncio.Task[None]:
+        """Let a part end its work; return the task in which it does."""
         ending = asyncio.create_task(self._stop(old, REPLACED_S))
         self._replaced.add(ending)
         ending.add_done_callback(self._replaced.discard)
+        return ending
 
 
 def stop_on_signal() -> asyncio.Event:
