@@ -18,7 +18,7 @@ import pytest
 
 from store.opening import open_store
 from tests.docs.blocks import HOUSE
-from tests.docs.test_operations import commands
+from tests.docs.test_operations import commands, only, readable_by_others
 from tests.image.composed import resolved
 from tests.nursery.nursery import plain_environment
 from tests.postgres import PROGRAMS, open_postgres
@@ -183,7 +183,6 @@ async def test_what_the_commands_run_inside_brings_databases_and_volumes_back_as
             "BACKSTAY_DATABASE_URL": url,
             "BACKSTAY_HOME": str(home),
             "BACKSTAY_BLOBS": str(blobs),
-            "BACKUP": str(tmp_path),
         }
         async with open_store(database_url=url, home=home, blobs=blobs) as store:
             identity = store.identity
@@ -192,7 +191,10 @@ async def test_what_the_commands_run_inside_brings_databases_and_volumes_back_as
         (blobs / "payload").write_text("as it was", encoding="utf-8")
         before = _files(volumes), {name: await _found(server, name) for name in DATABASES}
 
-        await _typed(commands(BACK_UP), environment, tmp_path)
+        await _typed([only(commands("Back up"), "export"), *commands(BACK_UP)], environment, tmp_path)
+        (backup,) = (tmp_path / "backup").iterdir()
+        assert readable_by_others(backup) == []
+        environment["BACKUP"] = str(backup)
         for name in DATABASES:
             await _run_all(server, ["INSERT INTO kept VALUES (2)", "CREATE TABLE later (id int)"], name)
         (blobs / "payload").write_text("changed", encoding="utf-8")

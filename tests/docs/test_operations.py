@@ -5,12 +5,13 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 import textwrap
 import tomllib
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import asyncpg
@@ -65,6 +66,7 @@ class Place:
     def __init__(self, folder, environment, client, scripts, nursery):
         self.folder, self.environment, self.client = folder, environment, client
         self.scripts, self.nursery, self.mailbox = scripts, nursery, Mailbox(folder / "mailbox.db")
+        self.umask = ""
 
     @asynccontextmanager
     async def worker(self):
@@ -84,7 +86,7 @@ class Place:
     async def typed(self, text, *, code=0):
         """Type commands as they stand on the page; return what they said."""
         process = await asyncio.create_subprocess_exec(
-            *("bash", "-euo", "pipefail", "-c", text),
+            *("bash", "-euo", "pipefail", "-c", f"{self.umask}{text}"),
             env=self.environment,
             cwd=self.folder,
             stdin=asyncio.subprocess.DEVNULL,
@@ -119,6 +121,12 @@ class Place:
                 pass
         self.environment["BACKUP"] = name
         await self.typed("\n".join(making))
+        # The page says to type the rest in the same shell.
+        self.umask = "".join(f"{line}\n" for line in making if line.startswith("umask"))
+
+    def open_to_others(self):
+        """What other users of the machine could read of the backup."""
+        return readable_by_others(self.folder / self.environment["BACKUP"])
 
     async def begin(self, to):
         """Start a run that sends a mail."""
@@ -140,6 +148,13 @@ class Place:
         """Have runs ask Ana before they send a mail."""
         rule = "ask: [{tool: mail.send_email, approvers: [ana@example.com]}]\n"
         (self.folder / "policy.yaml").write_text(f"default: {{read_only: allow, write_safe: allow}}\n{rule}")
+
+
+def readable_by_others(backup):
+    """What of a backup has rights for other users of the machine."""
+    assert any(backup.iterdir())
+    found = [path for path in (backup, *backup.iterdir()) if path.stat().st_mode & 0o077]
+    return [path.name for path in found]
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -190,6 +205,7 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
             before = await place.mail(to)
             await place.begin_backup()
             await place.typed(only(commands("Back up"), word))
+            assert place.open_to_others() == []
         store, epoch = stamp_of(worker)
         after = await place.mail("after@x.example")
     restoring = commands("Restoring a backup")
@@ -211,6 +227,22 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
     # The list gives the beginning of a UUID.
     assert before[:13] in listed
     assert after[:13] in listed
+
+
+def written_store(folder):
+    """Write what the commands of a backup with SQLite copy."""
+    home = folder / ".backstay"
+    (home / "blobs").mkdir(mode=0o700, parents=True)
+    with closing(sqlite3.connect(home / "backstay.db")) as database:
+        database.execute("CREATE TABLE kept (id int)")
+
+
+@promise("operations:backup-closed")
+async def test_no_other_user_of_the_machine_can_read_a_backup(place):
+    written_store(place.folder)
+    await place.begin_backup()
+    await place.typed(only(commands("Back up"), "VACUUM"))
+    assert place.open_to_others() == []
 
 
 @pytest.fixture
@@ -275,6 +307,7 @@ async def test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_b
             await client.start_workflow("RunTask", name, id=name, task_queue="nobody")
             await place.begin_backup()
             await place.typed(only(commands("Back up Temporal's database"), word))
+            assert place.open_to_others() == []
         await client.start_workflow("RunTask", "after", id="after", task_queue="nobody")
     # A server that is killed in the middle of a write leaves its journal, which SQLite would apply to the copy.
     (journal := database.with_name("temporal.db-journal")).write_bytes(b"of the lost database")
@@ -305,6 +338,7 @@ async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_comma
             await said("CREATE TABLE executions AS SELECT 'before' AS id", name)
         await place.begin_backup()
         await place.typed(only(commands("Back up Temporal's database"), "temporal_visibility"))
+        assert place.open_to_others() == []
         for name in names:
             await said("INSERT INTO executions VALUES ('after')", name)
         await place.typed(only(commands("Restore Temporal's database"), "temporal_visibility"))
