@@ -306,6 +306,18 @@ def test_the_files_of_the_operator_that_come_with_it_are_correct():
     assert load(toolbox, {}, optional=False)
 
 
+@promise("deployment:policy-changed")
+def test_after_a_change_of_the_policy_the_page_is_started_again_too(services):
+    named = {}
+    for place in ("docs/compose.md", "deploy/config/policy.yaml"):
+        found = re.findall(r"docker compose restart ([a-z ]+)", (HOUSE / place).read_text(encoding="utf-8"))
+        named[place] = [set(line.split()) for line in found]
+    whole = {"worker", "web"}
+
+    assert named == {"docs/compose.md": [whole, {"web"}], "deploy/config/policy.yaml": [whole]}
+    assert whole <= services.keys()
+
+
 @promise("deployment:images")
 def test_the_part_of_the_lock_that_is_installed_holds_what_an_extra_needs_and_nothing_for_development():
     def printed(*words: str) -> set[str]:
