@@ -205,6 +205,7 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
             before = await place.mail(to)
             await place.begin_backup()
             await place.typed(only(commands("Back up"), word))
+            await place.typed(only(commands("Back up"), "BACKSTAY_BLOBS"))
             assert place.open_to_others() == []
         store, epoch = stamp_of(worker)
         after = await place.mail("after@x.example")
@@ -214,6 +215,7 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
         journal.write_bytes(b"of the lost database")
     await place.typed(only(restoring, back))
     assert not journal.exists()
+    await place.typed(only(restoring, "BACKSTAY_BLOBS"))
     await place.typed(only(restoring, "new-epoch"))
     await place.typed(only(commands("Restore Temporal's database"), "new-epoch"))
     async with place.worker() as worker:
@@ -241,8 +243,29 @@ def written_store(folder):
 async def test_no_other_user_of_the_machine_can_read_a_backup(place):
     written_store(place.folder)
     await place.begin_backup()
-    await place.typed(only(commands("Back up"), "VACUUM"))
+    for word in ("VACUUM", "BACKSTAY_BLOBS"):
+        await place.typed(only(commands("Back up"), word))
     assert place.open_to_others() == []
+
+
+@promise("operations:typed-payloads")
+@pytest.mark.parametrize("named", ["", "mounted/payloads"])
+async def test_the_folder_of_payloads_is_restored_in_its_place_which_may_be_a_mount_point(place, named):
+    if named:
+        place.environment["BACKSTAY_BLOBS"] = named
+    folder = place.folder / (named or ".backstay/blobs")
+    (folder / "ab").mkdir(parents=True)
+    (folder / ".store.json").touch(0o660)
+    (folder / "ab/kept").touch(0o660)
+    (folder / "ab").chmod(0o770)
+    before, place_of_it = _files(folder), folder.stat().st_ino
+    await place.begin_backup()
+    await place.typed(only(commands("Back up"), "BACKSTAY_BLOBS"))
+    (folder / "ab/kept").unlink()
+    (folder / "ab/.later").touch()
+    await place.typed(only(commands("Restoring a backup"), "BACKSTAY_BLOBS"))
+
+    assert (_files(folder), folder.stat().st_ino) == (before, place_of_it)
 
 
 @pytest.fixture

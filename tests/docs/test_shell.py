@@ -18,7 +18,8 @@ from tests.requirements import promise
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
 APP = build()
-FREE = {"cd", "export", "source", "docker", "pip", "umask", "ls", "mkdir", "cp", "rm", "tar", "pg_dump", "pg_restore"}
+FREE = {"cd", "export", "source", "docker", "pip", "umask", "ls", "mkdir", "cp", "rm", "find", "tar"}
+FREE |= {"pg_dump", "pg_restore"}
 
 
 def command_line_accepts(tokens: list[str]) -> None:
