@@ -248,6 +248,19 @@ async def test_no_other_user_of_the_machine_can_read_a_backup(place):
     assert place.open_to_others() == []
 
 
+@promise("operations:backup-of-nothing")
+@pytest.mark.parametrize(
+    ("heading", "database"), [("Back up", "backstay.db"), ("Back up Temporal's database", "temporal.db")]
+)
+async def test_a_backup_of_a_database_that_is_not_there_fails_and_makes_none(place, heading, database):
+    (place.folder / ".backstay").mkdir(exist_ok=True)
+    await place.begin_backup()
+    said = await place.typed(only(commands(heading), database), code=1)
+    made = [*place.folder.rglob(database)]
+
+    assert ("unable to open database file" in said, made) == (True, [])
+
+
 @promise("operations:typed-payloads")
 @pytest.mark.parametrize("named", ["", "mounted/payloads"])
 async def test_the_folder_of_payloads_is_restored_in_its_place_which_may_be_a_mount_point(place, named):
