@@ -21,7 +21,7 @@ from backstay.profile import Profiles
 from backstay.rooms import house
 from backstay.settings import Settings
 from backstay.tools.connection import ConnectionPlace
-from backstay.variables import secrets_of_headers
+from backstay.variables import secrets_of_headers, variable_files
 from backstay.yaml_text import read_yaml
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def require_closed(settings: Settings, modules: Sequence[str]) -> int:
 
     A person who can write one could allow themselves anything, and a run writes below the folder of workspaces.
     """
-    found = [path for path in operator_files(settings, modules) if path.exists()]
+    found = [path for path in (*variable_files(), *operator_files(settings, modules)) if path.exists()]
     for path in found:
         if why := _open_to_others(path, settings):
             raise SettingsInvalid(f"{path} {why}")

@@ -68,14 +68,23 @@ def secret_files() -> dict[str, str]:
     if not named:
         return {}
     try:
-        files = [path for path in sorted(Path(named).iterdir()) if _VARIABLE.fullmatch(path.name) and path.is_file()]
-        held = {path.name: path.read_text(encoding="utf-8").rstrip("\r\n") for path in files}
+        held = {path.name: path.read_text(encoding="utf-8").rstrip("\r\n") for path in _held_in(Path(named))}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsInvalid(
             f"{_SECRET_FILES}: {one_line(named, 200)}: cannot be read ({error}); name a folder with a text file for "
             "each secret, which the user of this process may read"
         ) from None
     return {name: value for name, value in held.items() if value.strip()}
+
+
+def variable_files() -> list[Path]:
+    """Return the files that give variables: `.env`, which may be missing, and the secret files."""
+    named = process_environment().get(_SECRET_FILES)
+    return [ENV_FILE, *(_held_in(Path(named)) if named and Path(named).is_dir() else ())]
+
+
+def _held_in(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if _VARIABLE.fullmatch(path.name) and path.is_file()]
 
 
 def spellings(variable: str, variables: Mapping[str, str | None]) -> list[str]:

@@ -1,6 +1,7 @@
 """Parts are replaced when their files change, and go on where the change cannot be used."""
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
+from backstay.variables import environment
 from gateways.terminal.local import keeping, reloading
 from gateways.terminal.local.keeping import KeptPart
 from gateways.terminal.local.reloading import Watch, fault_of, watch_of
@@ -213,6 +215,27 @@ def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(sett
     policy.unlink()
     policy.write_text("defualt: {}")
     assert "defualt" in fault_of(settings)
+
+
+@promise("workers:open-settings")
+@pytest.mark.parametrize("name", [".env", "held/BACKSTAY_MODEL"])
+def test_settings_that_others_could_write_are_not_obeyed(tmp_path, monkeypatch, name):
+    for variable in environment(None):
+        if variable.upper().startswith(("BACKSTAY_", "OPENAI_")):
+            monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BACKSTAY_TRUSTED", str(tmp_path))
+    (tmp_path / "held").mkdir()
+    for file in (tmp_path / ".env", tmp_path / "held/BACKSTAY_MODEL"):
+        file.write_text("")
+        file.chmod(0o644)
+    monkeypatch.setenv("BACKSTAY_SECRET_FILES", str(tmp_path / "held"))
+    require_files(Settings.load())
+    (tmp_path / name).chmod(0o666)
+    refused = f"{name} can be written by every user of this machine; run: chmod o-w {tmp_path / name}"
+    assert refused in fault_of(Settings.load())
+    with pytest.raises(SettingsInvalid, match=re.escape(refused)):
+        require_files(Settings.load())
 
 
 @promise("clients:reload")
