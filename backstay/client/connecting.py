@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 import sys
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,12 +23,16 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
+from backstay.variables import process_environment
 
 if TYPE_CHECKING:
     from backstay.client.backstay import Backstay
     from backstay.client.exporting import Exporting
 
 _TRACES = "opentelemetry.sdk.trace"
+_OWN_ONLY = frozenset({"TEMPORAL_API_KEY", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"})
+_OWN_PREFIXES = ("TEMPORAL_TLS", "TEMPORAL_GRPC_META_")
+"""With the names before, what Temporal's own settings read from the environment alone."""
 ADDRESS = "localhost:7233"
 START = "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
 TIMEOUT_S = 3.0
@@ -161,23 +165,42 @@ async def _probe(options: dict[str, Any]) -> None:
 
 def compression(address: str) -> GrpcCompression:
     """Return how messages to a server are compressed: not at all on this machine, where that only costs time."""
+    return GrpcCompression.NONE if _is_near(address) else GrpcCompression.GZIP
+
+
+def _is_near(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
     try:
-        is_near = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        is_near = False
-    return GrpcCompression.NONE if is_near else GrpcCompression.GZIP
+        return False
 
 
 def place_in_file(settings: Settings) -> dict[str, str]:
-    """Return the address and namespace that the `.env` file gives, where Temporal's own settings name none."""
+    """Return the address and namespace that the `.env` file gives, where Temporal's own settings name none.
+
+    Raises SettingsInvalid where a file gives what protects the connection, since it is not read there.
+    """
     own, known = _own_settings(), settings.environment
+    # A server on this machine, such as that of `dev`, needs none of it.
+    if not _is_near(str(own.get("target_host", ""))):
+        _refuse_filed(known)
     variables = {"address": ("target_host", "TEMPORAL_ADDRESS"), "namespace": ("namespace", "TEMPORAL_NAMESPACE")}
     return {
         name: known[variable]
         for name, (option, variable) in variables.items()
         if known.get(variable) and option not in own
     }
+
+
+def _refuse_filed(known: Mapping[str, str]) -> None:
+    process = process_environment()
+    for name in sorted(known.keys() - process.keys()):
+        if known[name] and (name in _OWN_ONLY or name.startswith(_OWN_PREFIXES)):
+            raise SettingsInvalid(
+                f"{name}: is in a file, .env or one of BACKSTAY_SECRET_FILES, where it would not be obeyed; set it in "
+                "the environment, or remove it there"
+            )
 
 
 def is_place_named() -> bool:

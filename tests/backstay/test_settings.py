@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 from temporalio.service import ConnectConfig
 
+from backstay.client.connecting import place_in_file
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.variables import environment
@@ -243,3 +244,29 @@ def test_a_file_of_settings_that_is_not_utf_8_is_refused_by_name_without_telling
         Settings.load(file)
 
     assert "sesame" not in str(refused.value)
+
+
+@promise("operations:temporal-in-a-file")
+@pytest.mark.parametrize("file", [".env", "held"])
+@pytest.mark.parametrize("name", ["TEMPORAL_API_KEY", "TEMPORAL_TLS", "TEMPORAL_TLS_CLIENT_KEY_PATH"])
+def test_what_protects_the_connection_to_temporal_is_refused_in_a_file(monkeypatch, tmp_path, file, name):
+    for variable in environment(None):
+        if variable.startswith("TEMPORAL_"):
+            monkeypatch.delenv(variable)
+    place = "TEMPORAL_ADDRESS=cloud.example.com:7233\nTEMPORAL_NAMESPACE=own\nTEMPORAL_UI_PORT=8233\n"
+    (tmp_path / ".env").write_text(place, encoding="utf-8")
+    (tmp_path / "held").mkdir()
+    monkeypatch.setenv("BACKSTAY_SECRET_FILES", str(tmp_path / "held"))
+    assert place_in_file(Settings.load()) == {"address": "cloud.example.com:7233", "namespace": "own"}
+    if file == ".env":
+        (tmp_path / file).write_text(f"{place}{name}=a-value-of-this-test\n", encoding="utf-8")
+    else:
+        (tmp_path / file / name).write_text("a-value-of-this-test", encoding="utf-8")
+
+    with pytest.raises(SettingsInvalid, match=f"{name}: is in a file.*set it in the environment") as refused:
+        place_in_file(Settings.load())
+
+    assert "a-value-of-this-test" not in str(refused.value)
+    # A server on this machine needs none of it.
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:7233")
+    assert place_in_file(Settings.load()) == {"namespace": "own"}
