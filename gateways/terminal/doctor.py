@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from backstay.client import Backstay
 from backstay.client.executions import SEARCH_ATTRIBUTES, missing_search_attributes
-from backstay.client.roles import find_sandbox, polls_here
+from backstay.client.roles import Role, find_sandbox, polls_here
 from backstay.client.workers import pollers
 from backstay.errors import (
     BackstayError,
@@ -26,6 +26,7 @@ from backstay.errors import (
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.shown import one_line
+from backstay.variables import ENV_FILE
 from gateways.terminal.local.serving import may_serve, serving_beside, settings_for
 from gateways.terminal.policies.check import compared
 from gateways.terminal.session import open_store, session, silence_logs
@@ -141,19 +142,30 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
     role
         Which worker is meant; `all` and `runs` are the one that drives runs.
     """
-    terminal = Terminal()
-    # As the sandbox role itself: it reads no file that may hold a secret.
-    settings = Settings.load(None) if role == "sandbox" else Settings.load()
-    try:
-        async with session(settings) as backstay:
-            if await polls_here(backstay.client, settings, role):
-                terminal.result(f"the worker of role {role} on {socket.gethostname()} asks for work")
-                return 0
-    except (BackstayError, RPCError) as error:
-        terminal.say(f"Temporal cannot be asked: {error}", "red")
-        return _NOT_WELL
-    terminal.say(f"no worker of role {role} on {socket.gethostname()} has asked for work lately", "red")
+    terminal, said = Terminal(), list[str]()
+    for settings in _settings_of(role):
+        try:
+            async with session(settings) as backstay:
+                if await polls_here(backstay.client, settings, role):
+                    terminal.result(f"the worker of role {role} on {socket.gethostname()} asks for work")
+                    return 0
+            said.append(f"no worker of role {role} on {socket.gethostname()} has asked for work lately")
+        except (BackstayError, RPCError) as error:
+            said.append(f"Temporal cannot be asked: {error}")
+    for line in dict.fromkeys(said):
+        terminal.say(line, "red")
     return _NOT_WELL
+
+
+def _settings_of(role: Role) -> list[Settings]:
+    """Return the settings that a worker of this role may have."""
+    if role != "sandbox":
+        return [Settings.load()]
+    # A sandbox role of its own reads no file; the worker that starts one as its child gives it what `.env` says.
+    found = [Settings.load(None)]
+    with suppress(SettingsInvalid):
+        found += [Settings.load()] if ENV_FILE.is_file() else []
+    return found
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:

@@ -8,6 +8,9 @@ import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from temporalio import activity
+from temporalio.worker import Worker
+
 from backstay.client.roles import polls_here
 from backstay.testing import Reply
 from examples.mailbox.faults import Faults
@@ -118,6 +121,32 @@ async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(op
     assert "no worker of role sandbox" in sandbox.err
     assert "no worker of role runs" in nowhere.err
     assert "127.0.0.1:9" in unreachable.err
+
+
+@activity.defn
+async def nothing() -> None:
+    """Be served by a worker."""
+
+
+@promise("deployment:health-of-a-child")
+async def test_the_sandbox_role_of_a_worker_that_uses_a_file_is_looked_for_where_the_file_says(
+    temporal, nursery, tmp_path
+):
+    queue, name = f"queue-of-{tmp_path.name}", f"1@{socket.gethostname()}/0"
+    address = temporal.service_client.config.target_host
+    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS={address}\nBACKSTAY_TASK_QUEUE={queue}\n", encoding="utf-8")
+    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path), BACKSTAY_HOME=str(tmp_path / "home"))
+    asked = ("health", "--role", "sandbox")
+    nobody = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
+    async with Worker(temporal, task_queue=f"{queue}-sandbox", activities=[nothing], identity=name):
+        async with asyncio.timeout(150):
+            while (well := await forked(nursery, *asked, environment=trusting, folder=tmp_path)).code != 0:
+                await asyncio.sleep(0.1)
+        strange = await forked(nursery, *asked, environment={**trusting, "BACKSTAY_TRUSTED": ""}, folder=tmp_path)
+
+    assert (nobody.code, strange.code) == (1, 1)
+    assert "no worker of role sandbox" in nobody.err
+    assert "asks for work" in well.out
 
 
 @promise("deployment:secrets-not-handed")
