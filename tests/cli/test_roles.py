@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from temporalio import activity
+from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.worker import Worker
 
 from backstay.client.roles import polls_here
+from backstay.client.workers import pollers
 from backstay.testing import Reply
 from examples.mailbox.faults import Faults
 from tests.cli.commands import HOUSE, bare, environment_of, forked
@@ -140,11 +142,12 @@ async def test_the_sandbox_role_of_a_worker_that_uses_a_file_is_looked_for_where
     nobody = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
     async with Worker(temporal, task_queue=f"{queue}-sandbox", activities=[nothing], identity=name):
         async with asyncio.timeout(150):
-            while (well := await forked(nursery, *asked, environment=trusting, folder=tmp_path)).code != 0:
-                await asyncio.sleep(0.1)
+            while not await pollers(temporal, f"{queue}-sandbox", TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY):
+                await asyncio.sleep(0.05)
+        well = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
         strange = await forked(nursery, *asked, environment={**trusting, "BACKSTAY_TRUSTED": ""}, folder=tmp_path)
 
-    assert (nobody.code, strange.code) == (1, 1)
+    assert (nobody.code, well.code, strange.code) == (1, 0, 1)
     assert "no worker of role sandbox" in nobody.err
     assert "asks for work" in well.out
 
