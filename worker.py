@@ -54,7 +54,7 @@ from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
 from backstay.client.connecting import place_in_file
 from backstay.client.roles import Role, demand_same_store, identity_of, sandbox_queue
-from backstay.errors import BackstayError, WorkerMisfit
+from backstay.errors import BackstayError, Transient, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
@@ -281,4 +281,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except BackstayError as error:
         sys.stderr.write(f"backstay worker: {error}\n")
-        sys.exit(2)
+        # A service manager need not start it again where an operator must do something first.
+        sys.exit(1 if isinstance(error, Transient) and not isinstance(error, WorkerMisfit) else 2)

@@ -170,6 +170,20 @@ async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(s
     assert "belongs to no store" in said
 
 
+@promise("workers:away")
+@pytest.mark.parametrize(
+    ("role", "changed", "names"),
+    [
+        ("runs", {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, "Temporal cannot be reached at 127.0.0.1:9"),
+        ("sandbox", {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, "Temporal cannot be reached at 127.0.0.1:9"),
+        ("runs", {"BACKSTAY_DATABASE_URL": "postgresql://ana@127.0.0.1:9/backstay"}, "store: "),
+    ],
+)
+async def test_a_worker_that_a_server_does_not_answer_ends_with_another_code_than_a_misfit(site, role, changed, names):
+    away = await site.worker("--role", role, **changed)
+    assert (await away.ended(60), names in away.said()) == (1, True), away.said()
+
+
 @promise("workers:toolbox")
 @pytest.mark.thorough
 async def test_another_toolbox_is_only_named(site):

@@ -131,6 +131,19 @@ async def test_a_signal_while_the_old_part_ends_its_work_leaves_it_the_time(tmp_
     assert kept.heard[1:] == ["drained one"]
 
 
+@promise("workers:away")
+async def test_a_part_that_a_server_does_not_answer_at_first_is_started_again(tmp_path):
+    kept = Kept(tmp_path, together=True)
+    kept.file.write_text("broken")
+    running = asyncio.create_task(kept.part.run())
+    await kept.until(lambda: kept.terminal.lines)
+    kept.file.write_text("two")
+    await kept.until(lambda: kept.ready)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert kept.terminal.lines[0] == "the part ended with 1: no such tool; starting another in 1 s"
+
+
 @promise("clients:reload")
 async def test_what_may_not_be_obeyed_starts_nothing(tmp_path):
     kept = Kept(tmp_path, together=True)
@@ -241,8 +254,8 @@ def test_settings_that_others_could_write_are_not_obeyed(tmp_path, monkeypatch, 
 @promise("clients:reload")
 @pytest.mark.thorough
 async def test_the_command_refuses_the_role_without_files_and_says_why_its_worker_cannot_start(nursery, tmp_path):
-    environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), TEMPORAL_ADDRESS="127.0.0.1:9")
+    environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TOOLBOX=str(tmp_path / "nowhere.json"))
     refused = await forked(nursery, "worker", "--reload", "--role", "sandbox", environment=environment, folder=tmp_path)
     assert (refused.code, "--reload: the sandbox role reads no file" in refused.err) == (2, True)
     ended = await forked(nursery, "worker", "--reload", environment=environment, folder=tmp_path)
-    assert (ended.code, "Temporal cannot be reached at 127.0.0.1:9" in ended.err.splitlines()[-1]) == (2, True)
+    assert (ended.code, "nowhere.json" in ended.err.splitlines()[-1]) == (2, True)

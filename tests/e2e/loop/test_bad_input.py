@@ -227,11 +227,11 @@ async def test_a_worker_refuses_an_unknown_setting_with_exit_code_2(nursery, tmp
 
 
 @promise("clients:temporal")
-async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(nursery, tmp_path):
+async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_1(nursery, tmp_path):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         code, error = await started(nursery, tmp_path, TEMPORAL_ADDRESS=f"127.0.0.1:{held.getsockname()[1]}")
-    assert code == 2
+    assert code == 1
     assert "Temporal cannot be reached at 127.0.0.1" in error
     assert "Traceback" not in error
 
