@@ -18,7 +18,7 @@ from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
 from backstay.client.roles import find_sandbox
 from backstay.client.workers import pollers
-from backstay.errors import SettingsInvalid
+from backstay.errors import BackstayError, SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Output, duration
@@ -208,10 +208,14 @@ async def move_payloads(
         await store.fitness.claim()
         await store.fitness.begin_moving(places)
         moved = await store.moving(others).move()
-        await _require_no_worker(backstay.client, settings)
-        await store.fitness.end_moving(settings.payloads)
-    terminal.result(f"moved {moved.payloads} payloads ({moved.bytes} bytes) to {settings.payloads}")
-    _complain(terminal, moved.faults)
+        terminal.result(f"moved {moved.payloads} payloads ({moved.bytes} bytes) to {settings.payloads}")
+        _complain(terminal, moved.faults)
+        try:
+            await _require_no_worker(backstay.client, settings)
+            await store.fitness.end_moving(settings.payloads)
+        except BackstayError as error:
+            terminal.say(f"the move is not over, so no worker begins; {error}", "red")
+            return 1
     terminal.say(f"start the workers now, each with BACKSTAY_PAYLOADS={settings.payloads}", "green")
     return 1 if moved.faults else 0
 

@@ -1,13 +1,18 @@
 """`backstay store move-payloads` and `backstay store verify`: no payload is lost on its way to another place."""
 
+import asyncio
 import json
 import os
 import signal
+import threading
 import time
 import uuid
 
 import pytest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
 
+from backstay.client.workers import pollers
 from backstay.errors import WorkerMisfit
 from backstay.settings import Settings
 from backstay.task.attachment import attached_to
@@ -190,6 +195,41 @@ async def test_no_payload_is_moved_while_a_worker_runs(opened, opened_store, com
     assert s3_server.objects(bucket) == {}
     async with opened_store("files") as store:
         await store.fitness.demand(belongings_of(Settings.load(None)))
+
+
+@promise("store:move-overtaken")
+async def test_a_worker_that_asks_for_work_during_a_move_leaves_it_to_be_run_again(
+    temporal, opened_store, command, variables, bucket, s3_server
+):
+    async with opened_store("files") as store:
+        await fill(store)
+    begun, go = threading.Event(), threading.Event()
+
+    def wait(method, _path):
+        if method == "PUT":
+            begun.set()
+            go.wait(150)
+
+    s3_server.before = wait
+    moving = asyncio.create_task(command(f"s3://{bucket}", "move-payloads", "--yes"))
+    await asyncio.to_thread(begun.wait, 150)
+    queue = variables["BACKSTAY_TASK_QUEUE"]
+    late = PollWorkflowTaskQueueRequest(namespace=temporal.namespace, task_queue=TaskQueue(name=queue), identity="late")
+    polling = asyncio.create_task(temporal.workflow_service.poll_workflow_task_queue(late))
+    async with asyncio.timeout(150):
+        while not await pollers(temporal, queue):
+            await asyncio.sleep(0.05)
+    go.set()
+    overtaken = await moving
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+
+    assert (overtaken.code, overtaken.out.startswith("moved 12 payloads")) == (1, True), overtaken
+    assert "the move is not over, so no worker begins; " in overtaken.err
+    assert "late asked for work lately; stop all workers, and run this again" in overtaken.err
+    variables["BACKSTAY_TASK_QUEUE"] = f"another-{queue}"
+    again = await command(f"s3://{bucket}", "move-payloads", "--yes")
+    assert (again.code, again.out.startswith("moved 0 payloads")) == (0, True), again
 
 
 @promise("store:verify")
