@@ -304,7 +304,7 @@ async def open_resources(
         open_toolbox(settings, workspaces, store) as toolbox,
         open_endpoints(settings) as endpoints,
     ):
-        yield Resources(
+        resources = Resources(
             settings=settings,
             store=store,
             toolbox=toolbox,
@@ -318,6 +318,8 @@ async def open_resources(
             find_sandbox=lambda: find_sandbox(client, settings, store.identity.id),
             workspaces=workspaces,
         )
+        workspaces.is_over = resources.is_over
+        yield resources
 
 
 def limits_of(settings: Settings) -> "Limits":

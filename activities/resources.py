@@ -17,8 +17,8 @@ from activities.endpoints.endpoints import Endpoints
 from activities.owners import Owners
 from activities.records import Records, RunSecrets
 from activities.telemetry.attributes import note_event
-from backstay.client.executions import began_at
-from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
+from backstay.client.executions import began_at, described
+from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, StoreUnavailable
 from backstay.logs import log_event
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
@@ -135,6 +135,21 @@ class Resources:
             "server_task_s": settings.server_task_seconds,
             "transient_s": settings.transient_seconds,
         }
+
+    async def is_over(self, run: str) -> bool:
+        """Return whether a run has ended, as far as that is known; a terminated run does not release its workspace."""
+        workflow_id, _, first_run_id = run.rpartition("/")
+        row = await self.store.runs.get(workflow_id, first_run_id)
+        if row is not None and row.state == "closed":
+            return True
+        try:
+            newest = await described(self.temporal, workflow_id)
+        except RunNotFound:
+            return True
+        except BackstayError:
+            return False
+        # A name is used again only after the run that had it has ended.
+        return newest.first_run_id != first_run_id or not newest.is_open
 
     def masked(self, told: Any) -> Any:
         """Return what is to be logged or traced, with a mask for the secrets of the worker and of recent runs."""

@@ -9,8 +9,6 @@ from typing import Any
 
 import structlog
 from temporalio import activity
-from temporalio.client import WorkflowExecutionStatus
-from temporalio.service import RPCError, RPCStatusCode
 
 from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
@@ -234,7 +232,7 @@ class RunActivities(Activities):
         """Claim the workspace for this run; raises WorkspaceInvalid, WorkspaceBusy and IsolationUnavailable."""
         if ask.task.workspace is None:
             return ()
-        await self.resources.workspaces.claim(ask.task.workspace, ask.run, is_closed=self._is_closed)
+        await self.resources.workspaces.claim(ask.task.workspace, ask.run)
         return ask.task.builtin
 
     @implements(calls.end_rehearsal)
@@ -244,18 +242,6 @@ class RunActivities(Activities):
         if not ask.workspace:
             return 0
         return await self.resources.workspaces.end_rehearsal(ask.workspace, ask.run, place=ask.workspace_place)
-
-    async def _is_closed(self, run: str) -> bool:
-        """Return whether the run that holds a workspace has ended; a terminated run does not release it."""
-        workflow_id, _, workflow_run_id = run.rpartition("/")
-        row = await self.store.runs.get(workflow_id, workflow_run_id)
-        if row is not None and row.state == "closed":
-            return True
-        try:
-            handle = self.resources.temporal.get_workflow_handle(workflow_id, first_execution_run_id=workflow_run_id)
-            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
-        except RPCError as error:
-            return error.status is RPCStatusCode.NOT_FOUND
 
     async def _release_workspace(self, ask: calls.CloseRun) -> None:
         if not ask.workspace:

@@ -41,6 +41,8 @@ class WorkspaceClient:
         """The operator's own root in which commands run, with its digest once the host has started."""
         self.reason: str | None = None
         """Why there are no workspaces here; None as long as nothing speaks against them."""
+        self.is_over: Callable[[str], Awaitable[bool]] | None = None
+        """Tells whether a run is over, whose claims are then released; where it is None, nobody knows."""
 
     async def start(self) -> None:
         """Start the host unless it runs.
@@ -66,32 +68,19 @@ class WorkspaceClient:
 
         Raises WorkspaceInvalid, WorkspaceBusy, IsolationUnavailable, and SandboxLost when the host was lost.
         """
-        return await self._ask("call", given, hearing)
+        return await self._freeing("call", given, hearing)
 
     async def show(self, **given: Any) -> dict[str, Any]:
         """Return what a file tool would change, as `ok` with `diff`, or `error` with the reason."""
-        return await self._ask("show", given)
+        return await self._freeing("show", given)
 
-    async def claim(
-        self,
-        workspace: str,
-        run: str,
-        *,
-        place: str = "",
-        is_closed: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> str:
-        """Claim the workspace for the run, also from a run that is known to be closed; return the full name.
+    async def claim(self, workspace: str, run: str, *, place: str = "") -> str:
+        """Claim the workspace for the run, also from a run that is known to be over; return the full name.
 
         Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable, and as all methods WorkerMisfit
         for a run whose workspace is in another place.
         """
-        try:
-            return await self._ask("claim", {"name": workspace, "run": run, "place": place})
-        except WorkspaceBusy as error:
-            holder = str(error.facts.get("holder", ""))
-            if is_closed is None or not await is_closed(holder):
-                raise
-        return await self._ask("claim", {"name": workspace, "run": run, "instead_of": holder})
+        return await self._freeing("claim", {"workspace": workspace, "run": run, "place": place})
 
     async def require_place(self, place: str) -> None:
         """Raise WorkerMisfit, which names the host, for a run whose workspace is in another place."""
@@ -183,6 +172,17 @@ class WorkspaceClient:
             answer.set_exception(_error(said["error"]))
         else:
             answer.set_result(said["said"])
+
+    async def _freeing(self, do: str, given: dict[str, Any], hearing: Hearing | None = None) -> Any:
+        """Ask for what needs the workspace, which runs that are over must not keep."""
+        while True:
+            try:
+                return await self._ask(do, dict(given), hearing)
+            except WorkspaceBusy as error:
+                holder = str(error.facts.get("holder", ""))
+                if self.is_over is None or not await self.is_over(holder):
+                    raise
+            await self._ask("free", {"name": given["workspace"], "run": holder})
 
     async def _ask(self, do: str, given: dict[str, Any], hearing: Hearing | None = None) -> Any:
         await self.require_place(str(given.pop("place", "")))

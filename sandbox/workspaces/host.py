@@ -173,7 +173,7 @@ class WorkspaceServer:
                 return self._workspaces.call(WorkspaceCall.model_validate(given), self._hearing(number))
             case "show":
                 return self._workspaces.show(WorkspaceCall.model_validate(given))
-            case "claim" | "release" | "holder" | "end_rehearsal" as name:
+            case "claim" | "free" | "release" | "holder" | "end_rehearsal" as name:
                 return asyncio.to_thread(getattr(self._workspaces, name), **given)
             case other:
                 raise ValueError(f"nothing here is called {other!r}")

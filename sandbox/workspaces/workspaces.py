@@ -50,19 +50,14 @@ class Claims:
         self._lock = folder / "lock"
         folder.mkdir(parents=True, exist_ok=True)
 
-    def claim(self, workspace: Workspace, run: str, *, instead_of: str | None = None) -> None:
-        """Claim the workspace for the run, or take it over from the run `instead_of`; repeating a claim is fine.
-
-        Raises WorkspaceBusy, which names the holder.
-        """
+    def claim(self, workspace: Workspace, run: str) -> None:
+        """Claim the workspace for the run; repeating a claim is fine. Raises WorkspaceBusy, which names the holder."""
         with file_lock(self._lock):
-            for path, claim in self._overlapping(workspace):
+            for _, claim in self._overlapping(workspace):
                 if claim["run"] == run and claim["root"] == str(workspace.root):
                     return
-                if claim["run"] not in (run, instead_of):
-                    raise _busy(claim)
                 if claim["run"] != run:
-                    remove_durably(path)
+                    raise _busy(claim)
             claim = {"workspace": workspace.name, "root": str(workspace.root), "run": run}
             write_whole(self._path(workspace), json.dumps(claim).encode())
 
@@ -74,6 +69,14 @@ class Claims:
                 return False
             remove_durably(self._path(workspace))
             return True
+
+    def free(self, workspace: Workspace, run: str) -> bool:
+        """Release every claim of the run that keeps others out of the workspace; return whether there was one."""
+        with file_lock(self._lock):
+            found = [path for path, claim in self._overlapping(workspace) if claim["run"] == run]
+            for path in found:
+                remove_durably(path)
+            return bool(found)
 
     def holder(self, workspace: Workspace) -> str | None:
         """Return the run that holds the workspace, a folder inside it or a folder around it."""
@@ -220,18 +223,22 @@ class Workspaces:
             uid = await self._prepare(workspace)
             return _answered(await self._jails.files(workspace, uid, call, writable=False, show=True))
 
-    def claim(self, name: str, run: str, instead_of: str | None = None) -> str:
+    def claim(self, workspace: str, run: str) -> str:
         """Claim the workspace for the run and return the full name.
 
         Raises WorkspaceInvalid, and WorkspaceBusy naming the holder.
         """
-        workspace = self._find(name)
-        before = self._claims.holder(workspace)
-        self._claims.claim(workspace, run, instead_of=instead_of)
+        found = self._find(workspace)
+        before = self._claims.holder(found)
+        self._claims.claim(found, run)
         if before != run:
             # A run that was ended from outside could not throw its copies away.
-            self.end_rehearsal(name, run)
-        return workspace.name
+            self.end_rehearsal(workspace, run)
+        return found.name
+
+    def free(self, name: str, run: str) -> bool:
+        """Release what a run that is over keeps others out of the workspace with; return whether there was anything."""
+        return self._claims.free(self._find(name), run)
 
     def release(self, name: str, run: str) -> bool:
         """Release the run's claim; return whether there was one."""

@@ -338,9 +338,11 @@ async def test_a_claim_passes_from_a_run_that_is_known_to_be_over(area):
     workspace = Workspace(name="w", root=area / "w")
     claims.claim(workspace, "old")
     claims.claim(workspace, "old")
+    assert not claims.free(workspace, "another")
     with pytest.raises(WorkspaceBusy):
-        claims.claim(workspace, "new", instead_of="another")
-    claims.claim(workspace, "new", instead_of="old")
+        claims.claim(workspace, "new")
+    assert claims.free(workspace, "old")
+    claims.claim(workspace, "new")
     assert claims.holder(workspace) == "new"
 
 

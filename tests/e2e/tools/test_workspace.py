@@ -52,7 +52,10 @@ SCRIPTS = Labelled(
         ),
         DONE,
     ],
-    terminated=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
+    **{
+        name: [Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE]
+        for name in ("terminated", "nightly", "around")
+    },
     planning=[
         Reply(calls=list(FORBIDDEN.items())),
         Reply(calls=[("fs__read_file", {"path": "names.txt"}), ("fs__list_directory", {})]),
@@ -290,6 +293,33 @@ async def test_a_workspace_whose_run_was_terminated_is_free_again(opened):
     await first.terminate()
     second = await found.start(plan("left", ("fs.read_file", {"path": "names.txt"})))
     assert (await ended(second))["outcome"] == "completed"
+
+
+@promise("workspaces:lifecycle")
+async def test_a_run_that_is_started_again_after_it_was_terminated_has_its_workspace_back(opened):
+    found, _ = opened
+    room(opened, "nightly", names="ana\n")
+    first = await found.start({"text": "<nightly>", "workspace": "nightly", "filesystem": True}, "nightly")
+    await pending(first)
+    await first.terminate()
+    second = await found.start(plan("nightly", ("fs.read_file", {"path": "names.txt"})), "nightly")
+    assert (await ended(second))["outcome"] == "completed"
+
+
+@promise("workspaces:lifecycle")
+async def test_a_run_that_was_terminated_in_a_workspace_keeps_no_other_run_from_being_undone_there(opened):
+    found, _ = opened
+    place = room(opened, "around/undone", names="ana\n")
+    before = everything(place)
+    first = await found.start(plan("around/undone", ("fs.write_file", {"path": "new.txt", "content": "new\n"})))
+    await approved(first)
+    assert (await ended(first))["outcome"] == "completed"
+    # This one holds the folder around it.
+    second = await found.start({"text": "<around>", "workspace": "around", "filesystem": True})
+    await pending(second)
+    await second.terminate()
+    assert (await undone(opened, first))["outcome"] == "rolled_back"
+    assert everything(place) == before
 
 
 @promise("workspaces:engine-only")
