@@ -33,6 +33,8 @@ from system.tasks import in_thread_to_its_end
 
 _UNFINISHED = "unfinished"
 _UNTOLD = "untold"
+_OF_UNDO = "/undo"
+"""How the id of an undo ends; its record is pruned with those of its run."""
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
@@ -54,8 +56,8 @@ class EffectRecord(Frozen):
     hosts: tuple[str, ...] = ()
     """What it could reach outside, where nothing is undone."""
     replaced: dict[str, str] = Field(default_factory=dict, exclude_if=lambda replaced: not replaced)
-    """In a record of its revert: what each file held that was added or edited since, which `after` keeps; the SHA-256
-    of a file, the target of a link. A person may have done that, and nobody can tell."""
+    """In a record of its revert or undo: what each file held that was added or edited since `before`, which `after`
+    keeps; the SHA-256 of a file, the target of a link. A person may have done that, and nobody can tell."""
 
 
 class WorkspaceEffects:
@@ -132,10 +134,11 @@ class WorkspaceEffects:
             return {"error": f"its files were undone, and what it told {', '.join(known.hosts)} is not known"}
         return {"ok": {"applied": known is not None, "answer": None if known is None else known.answer}}
 
-    def restore(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def restore(self, arguments: dict[str, Any], effect_id: str = "") -> dict[str, Any]:
         """Restore what an effect changed; anything else stays. Repeating it does no harm.
 
-        A file that was changed again since is left alone, and then the answer is an error that names it.
+        A file that was changed again since is left alone, and then the answer is an error that names it. Under `kept`
+        the answer names the record of what was replaced: a person may have changed files while the effect took place.
         """
         before, after = arguments.get("snapshot"), arguments.get("expect")
         if effect := arguments.get("effect"):
@@ -145,16 +148,21 @@ class WorkspaceEffects:
             before, after = known.before, known.after
         if not isinstance(before, str) or not isinstance(after, str):
             return {"error": "name a snapshot and the one that is expected, or an effect"}
+        begun = EffectRecord(effect=effect_id.removesuffix(_OF_UNDO), tool="undo", before=before)
+        kept: dict[str, str] = {}
         try:
+            # On a full disk the undo matters more than a record of it.
+            with suppress(StoreUnavailable):
+                kept = {"kept": words} if (words := self._keep_replaced_by(begun, after)) else {}
             restored = self._snapshots.restore(self._root, before, expect=after)
         except Final as error:
             return {"error": str(error)}
         if left := _left(restored):
             more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
             done = f"{len(restored.paths)} paths were brought back, {len(left)} were left alone: "
-            return {"error": done + "; ".join(left[:_MOST_LEFT]) + more}
+            return {"error": "; ".join([done + "; ".join(left[:_MOST_LEFT]) + more, *kept.values()])}
         shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
-        return {"ok": {"restored": shown, "count": len(restored.paths)}}
+        return {"ok": {"restored": shown, "count": len(restored.paths)} | kept}
 
     def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         """Record what was done, or revert it: one or the other, in one thread, whoever stops waiting for it."""
@@ -241,19 +249,23 @@ class WorkspaceEffects:
             return None, ""
         try:
             held = self._snapshots.take(self._root).id
-            replaced = {
-                ascii(change.path)[1:-1]: change.after.content
-                for change in self._snapshots.changes(begun.before, held)
-                if change.kind != "mode" and change.after is not None and change.after.kind in ("file", "symlink")
-            }
-            if not replaced:
-                return held, ""
-            path = self._folder / f"replaced-{_digest(begun.effect)[:12]}-{held[:12]}.json"
-            _write(path, begun.model_copy(update={"after": held, "hosts": (), "replaced": replaced}))
+            return held, self._keep_replaced_by(begun, held)
         except (SnapshotRefused, StoreUnavailable, OSError) as error:
             return None, f"no copy could be kept of what was there before that: {error}"
+
+    def _keep_replaced_by(self, begun: EffectRecord, held: str) -> str:
+        """Record what files held that are about to go; return words about that, or nothing where none are."""
+        replaced = {
+            ascii(change.path)[1:-1]: change.after.content
+            for change in self._snapshots.changes(begun.before, held)
+            if change.kind != "mode" and change.after is not None and change.after.kind in ("file", "symlink")
+        }
+        if not replaced:
+            return ""
+        path = self._folder / f"replaced-{_digest(begun.effect)[:12]}-{held[:12]}.json"
+        _write(path, begun.model_copy(update={"after": held, "hosts": (), "replaced": replaced}))
         what = f"what {counted(len(replaced), 'file')} held meanwhile, such as '{next(iter(replaced))}'"
-        return held, f"a person can have back {what}, with {path.name}"
+        return f"a person can have back {what}, with {path.name}"
 
     def _keep_reach(self, begun: EffectRecord) -> None:
         """Remember that an effect whose files were undone could reach other hosts: it is not just repeated."""

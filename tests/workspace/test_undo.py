@@ -202,6 +202,22 @@ async def test_what_a_person_changed_during_a_call_that_failed_can_be_had_back_a
     assert had_back(desk, area, said) == {"theirs": b"a person's"}
 
 
+@promise("workspaces:replaced-undone")
+async def test_what_a_person_changed_during_a_call_can_be_had_back_after_its_undo_which_says_so(
+    desk: Desk, area, monkeypatch
+):
+    await desk.ask("write_file", path="a", content="before")
+    meanwhile(monkeypatch, lambda: (desk.root / "theirs").write_text("a person's", encoding="ascii"))
+    ran = await desk.ask("run", command="echo ran > a")
+    undo = desk.call("restore", snapshot=ran["before"], expect=ran["after"])
+    said = (await desk.workspaces.call(undo.model_copy(update={"effect": "w/1/1/undo"})))["ok"]
+    assert said["kept"].startswith("a person can have back what 2 files held meanwhile, such as 'a', with replaced-")
+    assert had_back(desk, area, said["kept"]) == {"a": b"ran\n", "theirs": b"a person's"}
+    assert not (desk.root / "theirs").exists()
+    records = (area / "state/written").glob("*/replaced-*.json")
+    assert "w/1/1" in [json.loads(record.read_bytes())["effect"] for record in records]
+
+
 @promise("workspaces:replaced")
 async def test_a_file_that_a_person_saves_while_a_call_is_reverted_is_left_alone_and_named(desk: Desk, monkeypatch):
     await desk.ask("write_file", path="a", content="before")
