@@ -26,6 +26,8 @@ from store.runs.runs import Runs
 FORGOTTEN = "(forgotten)"
 _OF_CALL = ("arguments", "clipped", "undo", "sources")
 """What the event of a call says of its arguments."""
+_OF_TASK = ("task_line", "searched", "plan_words")
+"""What is kept of the words of a task with how its run was opened."""
 
 
 class Forgetting:
@@ -88,10 +90,10 @@ class Forgetting:
         values: dict[str, Any] = {"context": None, "result": result}
         match item.kind:
             case "run_metadata":
-                values |= {"text": "", "metadata": None}
+                opened = {name: told for name, told in (row.opened or {}).items() if name not in _OF_TASK}
+                values |= {"text": "", "metadata": None, "opened": opened}
             case "final_answer":
-                nothing = {"raw_outputs": {}, "output": None, "output_ref": None}
-                values |= {"result": {**result, "final_summary": FORGOTTEN, **nothing}}
+                values |= {"result": _without_answer(result)}
             case "tool_call" | "tool_output":
                 named = (effects.c.run == item.run, effects.c.result_ref == item.ref)
                 connection.execute(update(effects).where(*named).values(result_ref=None))
@@ -153,6 +155,13 @@ def _forget_events(connection: Connection, item: MemoryItem) -> None:
             connection.execute(update(events).where(*where).values(body=left))
 
 
+def _without_answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with nothing of what its run answered; one that did not succeed says it as its error, too."""
+    nothing: dict[str, Any] = {"raw_outputs": {}, "output": None, "output_ref": None, "final_summary": FORGOTTEN}
+    error = result.get("error")
+    return {**result, **nothing, "error": error and {**error, "message": FORGOTTEN}}
+
+
 def _without_event(result: Mapping[str, Any], item: MemoryItem) -> dict[str, Any]:
     """Return a result, which holds the last events of its run, with what they say of an item left out."""
     return {**result, "events": [_without(body, item) for body in result.get("events") or ()]}
@@ -169,7 +178,8 @@ def _without(body: Mapping[str, Any], item: MemoryItem) -> dict[str, Any]:
 def _tells_of(body: Mapping[str, Any], item: MemoryItem) -> bool:
     match item.kind:
         case "run_metadata":
-            return body["name"] == "run.started"
+            # Tools are searched for by the task, at the start and whenever the catalog has changed.
+            return body["name"] in {"run.started", "search.run"}
         case "final_answer":
             return body["name"] == "run.ended"
         case "tool_call" | "tool_output":

@@ -257,6 +257,22 @@ async def test_of_a_forgotten_item_no_table_keeps_a_word_also_when_its_run_ends_
         assert kind not in {item.kind for item in await store.memory.items.of_run(ANA, run)}
 
 
+@promise("store:memory-traces")
+@pytest.mark.parametrize("kind", ["final_answer", "run_metadata"])
+async def test_no_table_keeps_a_word_of_a_forgotten_task_or_of_the_forgotten_answer_of_a_run_that_failed(office, kind):
+    failed = Reply(calls=[("finish", {"summary": "The quokkaanswer is out.", "outputs": {}, "success": False})])
+    # With a secret in it, the run keeps the beginning of its text a second time.
+    text = f"{SCRIPTS.task(failed)['text']} Look for the quokkatask with {SECRET}."
+    handle = await start(office, text=text)
+    result = await ended(handle)
+    run, word = f"{handle.id}/{result['run_id']}", {"final_answer": "quokkaanswer", "run_metadata": "quokkatask"}[kind]
+    assert tables_with(office.settings.home, run, word) - BESIDE
+    async with open_store(office.settings) as store:
+        (item,) = [item for item in await store.memory.items.of_run(ANA, run) if item.kind == kind]
+        await store.forgetting.item(item, by=ANA)
+    assert tables_with(office.settings.home, run, word) <= BESIDE
+
+
 def tables_with(folder, run, word):
     """The tables of which a row about a run holds a word."""
     with sqlite3.connect(folder / "backstay.db", timeout=10) as database:
