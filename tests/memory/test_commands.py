@@ -7,6 +7,9 @@ import pytest
 import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.effects import WorkspaceEffects
+from sandbox.workspaces.workspace import WorkspaceCall
 from tests.cli.commands import bare, forked
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.recorded import Call, Recorded, remember
@@ -57,6 +60,36 @@ async def test_memory_is_searched_shown_and_forgotten_at_the_terminal_one_user_a
     async with a_store(home) as store:
         verdict = await store.auditing.verify(keys_of())
     assert [run.run for run in verdict.faulty] == []
+
+
+@promise("store:memory-snapshots")
+async def test_what_a_forgotten_run_left_in_a_workspace_is_erased_with_it(command, home, tmp_path):
+    room = tmp_path / "room"
+    room.mkdir()
+    snapshots, folder = Snapshots(home / "snapshots/key"), home / "workspace-state/written/key"
+    effects = WorkspaceEffects(room, snapshots, folder, written_mb=1)
+
+    async def write() -> dict[str, object]:
+        (room / "secret").write_text("The valve opens with 4711.", encoding="ascii")
+        return {"ok": {"stdout": "It opens with 4711."}}
+
+    for run in ("task-boiler/r", "task-other/r"):
+        call = WorkspaceCall(workspace="room", run=run, tool="run", arguments={}, writable=True, effect=f"{run}/1")
+        await effects.write(call, write)
+        (room / "secret").unlink()
+    (room / "secret").write_text("theirs", encoding="ascii")
+    kept = holding(home, b"4711")
+    assert len(kept) == 3
+    await command("forget", "--run", "task-boiler", "--user", "ana", "--yes")
+    assert len(holding(home, b"4711")) == 2
+    await command("forget", "--run", "task-other", "--user", "bo", "--yes")
+    assert holding(home, b"4711") == []
+
+
+def holding(home, words):
+    """The files of workspaces that hold words: what was said, in the record of each call, and what was written."""
+    folders = (home / "snapshots", home / "workspace-state")
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()]
 
 
 @promise("store:history")

@@ -1,5 +1,6 @@
 """The commands `memory search`, `memory show`, `memory forget` and `memory mcp`."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -64,7 +65,7 @@ async def forget(
     if (item is None) == (run is None):
         raise SettingsInvalid("forget: name an item by its number, or a run with --run; one of them")
     require_store(settings)
-    owner, who = owner_named(user), by or account_name()
+    owner, who, code = owner_named(user), by or account_name(), 0
     async with open_store(settings) as store:
         if item is not None:
             found = await found_item(store, owner, item)
@@ -78,8 +79,19 @@ async def forget(
             if not await is_confirmed(terminal, question, "forget it", yes=yes):
                 return 1
             erased = await store.forgetting.run(key, owner, by=who)
+            for fault in await _snapshots_kept(settings, key):
+                terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+                code = 1
     terminal.say(f"forgotten; {erased} payloads were erased. Backups, and Temporal's history, keep what they hold")
-    return 0
+    return code
+
+
+async def _snapshots_kept(settings: Settings, run: str) -> list[str]:
+    """Remove what a run left in workspaces, with its snapshots; return why some of these had to stay."""
+    from sandbox.workspaces.effects import prune_workspaces
+
+    _, faults = await asyncio.to_thread(prune_workspaces, settings.home, [run])
+    return faults
 
 
 async def mcp(*, user: Whose = None) -> None:
