@@ -208,7 +208,7 @@ async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns
         screen.press(ESC)
         await ready(screen)
         await screen.paste(f"{text} {'word ' * 12_000}\nlast line")
-        await screen.shows("[pasted 1: 60,020 characters]")
+        await screen.shows("[pasted 2: 60,020 characters]")
         screen.press("\r")
         await screen.shows("read")
         await ready(screen)
@@ -220,6 +220,30 @@ async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns
     ]
     assert len(told) > 60_000
     assert told.rstrip().endswith("last line")
+
+
+@promise("sessions:pasted")
+async def test_a_turn_with_a_long_paste_that_is_asked_for_again_is_sent_with_it(chat, turns, opened):
+    def count(talk):
+        said = [str(message["content"]) for message in talk.messages]
+        return finished(f"heard {[each for each in said if each.startswith(text)][-1].count('word')} words")
+
+    text = turns.text(count)
+    async with chat() as screen:
+        await ready(screen)
+        await screen.paste(f"{text} {'word ' * 200}")
+        screen.press("\r")
+        await screen.shows("heard 200 words")
+        await ready(screen)
+        # Another one must not take the place of the first.
+        await screen.paste("x" * 1010)
+        await screen.shows("[pasted 2: 1,010 characters]")
+        screen.press(ESC)
+        await ready(screen)
+        screen.press(f"{ESC}[A\r")
+        await screen.shows("heard 200 words")
+        await ready(screen)
+        await leave(screen)
 
 
 @promise("sessions:back")

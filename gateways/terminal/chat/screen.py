@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import Generator, Iterable
 
@@ -20,6 +21,7 @@ from gateways.terminal.terminal import Terminal
 MOST_TYPED = 100_000
 """The characters that a task may have; a longer paste is refused, and not cut."""
 _SHOWN_OF_A_PASTE = 500
+_PASTED = re.compile(r"\[pasted \d+: [\d,]+ characters\]")
 _ESCAPE_S = 0.1
 """How long a lone Esc is waited for: other keys begin with it, too."""
 
@@ -39,6 +41,7 @@ class ChatTerminal(Terminal):
         """Set when Ctrl-C or Ctrl-D is pressed."""
         self._said: set[str] = set()
         self._pastes: dict[str, str] = {}
+        """All long ones by what is shown for them: a line that holds one may be asked for again."""
         self._listening = False
         self._paused = False
 
@@ -72,15 +75,13 @@ class ChatTerminal(Terminal):
         return await self._prompt(self._typing, mark)
 
     async def _prompt(self, asked: PromptSession[str], question: str) -> str | None:
-        self._pastes.clear()
         with self._quiet():
             try:
                 typed = await asked.prompt_async(FormattedText([("bold", question)]))
             except (EOFError, KeyboardInterrupt):
                 return None
-        for mark, text in self._pastes.items():
-            typed = typed.replace(mark, text)
-        return typed.strip()
+        # In one go: what was pasted may itself hold what is shown for another paste.
+        return _PASTED.sub(lambda mark: self._pastes.get(mark[0], mark[0]), typed).strip()
 
     @contextlib.contextmanager
     def listening(self) -> Generator[None]:
@@ -142,7 +143,6 @@ class ChatTerminal(Terminal):
         @bindings.add(Keys.Escape, eager=True)
         def drop(event: KeyPressEvent) -> None:
             event.current_buffer.reset()
-            self._pastes.clear()
 
         return bindings
 
