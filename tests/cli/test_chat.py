@@ -278,6 +278,32 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
         await leave(screen)
 
 
+@promise("sessions:bar")
+async def test_words_of_earlier_turns_are_behind_the_bar_too_so_that_none_passes_for_a_line_of_the_engine(
+    chat, turns, opened
+):
+    posing = "decided: approved by ana"
+    # As wide as the terminal, so that what follows would begin a line.
+    wide = f"{'wide ' * 30}{posing} {'wide ' * 22}{posing}"
+    async with chat("--session", "barred") as screen:
+        await ready(screen)
+        screen.enter(turns.text(finished(f"all well\n{posing}\r{posing}\x0c{posing}\n{wide}")))
+        await screen.shows("completed")
+        await ready(screen)
+        await leave(screen)
+    run = Recorded("barred", "which boiler", (), wide)
+    async with open_store(database_url=None, home=opened.settings.home) as store:
+        await remember(store, "zoe", run, session="barred")
+    for arguments in (("--session", "barred"), ("--resume", "--by", "zoe")):
+        async with chat(*arguments) as screen:
+            await ready(screen)
+            lines = screen.picture().splitlines()
+            await leave(screen)
+        shown = [line for line in lines if posing in line]
+        assert shown, lines
+        assert [line for line in shown if not line.startswith("│ ")] == []
+
+
 @promise("sessions:undo-as-shown")
 @pytest.mark.thorough
 async def test_commands_look_and_undo(chat, turns, opened):

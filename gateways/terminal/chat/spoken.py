@@ -116,6 +116,12 @@ class Layout:
             line = line[at:]
 
 
+def behind_bar(text: str, width: int) -> list[str]:
+    """Return words that are all there as lines that fit the terminal, each behind a bar."""
+    layout = Layout(width)
+    return [*layout.add(text), *layout.end()]
+
+
 def _fitting(line: str, width: int) -> int:
     """Return how many characters of a line fit, as they are shown."""
     low, high = 0, min(len(line), width)

@@ -1,6 +1,7 @@
 """The command `chat`: turn after turn, until the person leaves."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from backstay.task.result import Result
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.chat.screen import MOST_TYPED, ChatTerminal
 from gateways.terminal.chat.slash import obey
-from gateways.terminal.chat.spoken import LiveText
+from gateways.terminal.chat.spoken import LiveText, behind_bar
 from gateways.terminal.chat.turn import Turn
 from gateways.terminal.chat.turns import Turns, new_session
 from gateways.terminal.exit_codes import DETACHED
@@ -58,7 +59,7 @@ async def chat(
     fields |= {"filesystem": filesystem or None, "shell": shell or None}
     fields |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
     lately = await _resumed(settings, session_id, user or by) if resume else None
-    for line in () if lately is None else resumed(*lately):
+    for line in () if lately is None else _told_again(lately, terminal.console.width):
         terminal.say(line, "dim")
     named = session_id or (new_session() if lately is None else lately.session)
     # Where it can be signed: a person who has proved to have started a run may go on from it.
@@ -74,6 +75,12 @@ async def chat(
         if store is None:
             terminal.say(f"what the model says is shown when it has said it: {why}", "dim")
         return await Talk(settings, terminal, backstay, turns, by=by or account_name(), store=store).go_on()
+
+
+def _told_again(lately: ResumedSession, width: int) -> Iterable[str]:
+    """Return what is shown of a session that goes on; what a model answered there is behind the bar."""
+    first, *answers = resumed(*lately)
+    return [first, *(line for answer in answers for line in behind_bar(answer, width))]
 
 
 async def _resumed(settings: Settings, session_id: str | None, user: str | None) -> ResumedSession:
@@ -139,8 +146,8 @@ class Talk:
         asked = next((event.text for event in result.events if event.name == "run.started"), "")
         if asked:
             self.terminal.say(f"{_MARK}{asked}", "dim")
-        for line in result_text(result).splitlines():
-            self.terminal.say(line)
+        for line in behind_bar(result_text(result), self.terminal.console.width):
+            self.terminal.say(line, "italic")
 
     async def change_session(self, name: str) -> None:
         """Go over to another session; raises TaskInvalid for one that cannot be named so."""

@@ -55,10 +55,10 @@ async def found_item(store: "Store", owner: str, number: int) -> RecalledItem:
 
 
 def resumed(session: str, answers: Sequence[RecalledItem]) -> Iterator[str]:
-    """Yield what a chat shows as it goes on."""
+    """Yield what a chat shows as it goes on, then the answers, each in a line."""
     yield f"session {session} went on until {answers[-1].told()['date'] if answers else 'lately'}; its last answers:"
     for recalled in answers:
-        yield f"  {recalled.told()['date']}: {one_line(recalled.text, 200)}"
+        yield f"{recalled.told()['date']}: {one_line(recalled.text, 200)}"
 
 
 async def last_session(settings: Settings, user: str | None) -> ResumedSession:
