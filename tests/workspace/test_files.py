@@ -298,6 +298,16 @@ async def test_what_would_change_is_shown_and_nothing_is_changed(desk: Desk):
     assert desk.held() == before
 
 
+@promise("workspaces:lines")
+async def test_only_a_line_feed_ends_a_line_in_diffs_and_in_what_a_search_finds(desk: Desk):
+    odd = "page\x0c one\r two\u2028 three\x85 four"
+    await desk.ask("write_file", path="a", content=f"{odd}\nfive\r\nsix\n")
+    diff = await desk.diff("edit_file", path="a", old="six", new="seven")
+    assert diff == f"--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n {odd}\n five\r\n-six\n+seven\n"
+    found = await desk.ask("search", pattern="(four|five|six)$")
+    assert [match["line"] for match in found["matches"]] == [1, 2, 3]
+
+
 @promise("workspaces:diff-true")
 async def test_a_change_that_is_made_is_never_said_to_fail_because_it_cannot_be_shown(desk: Desk):
     with (desk.root / "big").open("wb") as big:

@@ -4,6 +4,7 @@ import base64
 import codecs
 import fnmatch
 import hashlib
+import io
 import os
 import re
 import stat
@@ -204,4 +205,11 @@ def _lines(parts: Parts, skipped: list[str]) -> list[str]:
     except (OSError, FileToolRefused):
         skipped.append(shown_path(parts))
         return []
-    return [] if b"\0" in data[:_PROBE] else data.decode("utf-8", "replace").splitlines()
+    if b"\0" in data[:_PROBE]:
+        return []
+    return [line.removesuffix("\n").removesuffix("\r") for line in lines_of(data.decode("utf-8", "replace"))]
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of text with their ends, counted as editors do: nothing but a line feed ends one."""
+    return io.StringIO(text).readlines()

@@ -25,7 +25,7 @@ from sandbox.guest.files.places import (
     shown_path,
     walk,
 )
-from sandbox.guest.files.reading import ENCODINGS, content_of
+from sandbox.guest.files.reading import ENCODINGS, content_of, lines_of
 
 MOST_EDITED = 16 << 20
 _SHOWN_FILES = 50
@@ -59,7 +59,7 @@ def _lines(data: bytes | None) -> list[str] | None:
     if b"\0" in data:
         return None
     try:
-        return data.decode().splitlines(keepends=True)
+        return lines_of(data.decode())
     except UnicodeDecodeError:
         return None
 
