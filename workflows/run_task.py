@@ -44,7 +44,6 @@ from workflows.ending import Ending, LoopOutcome, ended_before, ended_by, ended_
 from workflows.messages import UNREAD, Messages
 from workflows.plans.plans import PlanLifecycle
 from workflows.programs.programs import Programs
-from workflows.state.state import RunState
 from workflows.state.work import Work
 from workflows.subruns.subruns import Delegations
 
@@ -400,7 +399,7 @@ async def open_context(context: RunContext) -> None:
     # Only now is it known what of the task may be told.
     more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
     state.record("run.started", opened.task_line or "plan", started, user_id=state.task.user_id, **more)
-    state.budget = _budget_of(state)
+    state.budget = _budget_of(context)
     ceiling = state.budget.max_llm_cost_usd
     micro = None if ceiling is None else round(ceiling * MICRO)
     finalize = (
@@ -412,10 +411,12 @@ async def open_context(context: RunContext) -> None:
     context.changed()
 
 
-def _budget_of(state: RunState) -> Budget:
-    """Return the limits that the profile gives where the task sets none, with what a person has added meanwhile."""
-    budget, added = state.opened.profile.budget_of(state.task.budget), state.budget.added_since(state.task.budget)
-    return budget.raised(budget.room_for(added)) if added else budget
+def _budget_of(context: RunContext) -> Budget:
+    """Return the limits that the profile gives where the task sets none, with what people have added meanwhile."""
+    budget = context.state.opened.profile.budget_of(context.state.task.budget)
+    for added in context.added_early:
+        budget = budget.raised(budget.room_for(added))
+    return budget
 
 
 async def first_search(context: RunContext, perceived: Perception | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from temporalio import workflow
@@ -10,7 +11,7 @@ from backstay import calls
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry
 from backstay.authority import Authority
-from backstay.budgets.budget import MICRO, first_limit_hit
+from backstay.budgets.budget import MICRO, TopUp, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.denials import Denial
@@ -74,6 +75,11 @@ class RunContext:
         """What the first search found while the run was opened, and the number of its draft."""
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
+
+    @cached_property
+    def added_early(self) -> list[dict[str, Any]]:
+        """Return the amounts that people added to limits before those of the profile were known."""
+        return []
 
     def record(self, name: str, text: str, **data: Any) -> None:
         """Add an event to the timeline."""
@@ -321,7 +327,10 @@ class RunContext:
     def raise_limits(self, more: dict[str, Any]) -> None:
         """Raise limits by what a person adds to them here, or has added to those of a sub-run."""
         state = self.state
-        state.budget = state.budget.raised(more, opened=bool(state.opened.store))
+        opened = bool(state.opened.store)
+        state.budget = state.budget.raised(more, opened=opened)
+        if not opened:
+            self.added_early.append(TopUp.admit(more).model_dump(exclude_none=True))
         ceiling = state.budget.max_llm_cost_usd
         state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
         self.record("budget.topped_up", one_line(", ".join(f"{name} +{amount}" for name, amount in more.items()), 500))

@@ -98,6 +98,21 @@ async def test_a_top_up_that_comes_while_the_run_is_opened_is_added_to_the_limit
     assert (result["budget"]["max_steps"], result["budget"]["quotas"]) == (6, {"mail.send_email": 4})
 
 
+@promise("plans:top-up")
+async def test_a_top_up_while_the_run_is_opened_is_added_also_to_limits_that_only_the_profile_sets(open_engine):
+    profiles = "careful: {budget: {max_tokens: 50000, max_wall_seconds: 600, max_calls_per_program: 5}}"
+    async with open_engine([FINISH], profiles=profiles, prices=PRICES) as engine:
+        task, queue = {"text": "look", "profile": "careful"}, engine.settings.task_queue
+        refused = WorkflowIDConflictPolicy.FAIL
+        start = WithStartWorkflowOperation("RunTask", task, id=queue, task_queue=queue, id_conflict_policy=refused)
+        more = {"max_tokens": 1000, "max_wall_seconds": 60, "max_calls_per_program": 2, "max_steps": 1, "by": "ana"}
+        await engine.client.execute_update_with_start_workflow("top_up", more, start_workflow_operation=start)
+        result = await ended(await start.workflow_handle())
+
+    limits = ("max_tokens", "max_wall_seconds", "max_calls_per_program", "max_steps")
+    assert [result["budget"][name] for name in limits] == [51_000, 660, 7, 11]
+
+
 @promise("plans:profiles")
 async def test_an_unknown_profile_is_refused_with_the_names_of_those_there_are(open_engine):
     async with open_engine([FINISH], profiles=PROFILES) as engine:
