@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from backstay.tools.tool import WorkspaceLimits
+from sandbox.guest.files import places, writing
 from tests.requirements import promise
 from tests.sizes import sized
 from tests.workspace.desk import WROTE_MUCH, Desk
@@ -71,6 +72,23 @@ async def test_a_file_that_is_moved_onto_another_name_of_it_has_one_name_fewer_a
     assert list(desk.held()) == ["b"]
     await desk.ask("restore", effect="e")
     assert desk.held() == before
+
+
+@promise("workspaces:case")
+def test_a_file_whose_name_changes_in_its_case_only_stays_where_case_makes_no_difference(tmp_path, monkeypatch):
+    def look_whatever_case(fd: int, name: str) -> os.stat_result | None:
+        names = (path.name for path in Path(f"/proc/self/fd/{fd}").iterdir())
+        found = next((there for there in names if there.casefold() == name.casefold()), None)
+        return None if found is None else os.stat(found, dir_fd=fd, follow_symlinks=False)
+
+    monkeypatch.setattr(places, "ROOT", str(tmp_path))
+    monkeypatch.setattr(writing, "look", look_whatever_case)
+    (tmp_path / "readme").write_text("x", encoding="ascii")
+    for source, destination, overwrite in (("readme", "README", True), ("README", "ReadMe", False)):
+        change = writing.move(source, destination, overwrite=overwrite)
+        assert change.shown() == f"rename from {source}\nrename to {destination}\n"
+        change.do()
+        assert [path.name for path in tmp_path.iterdir()] == [destination]
 
 
 @promise("workspaces:owner")

@@ -124,6 +124,9 @@ def move(source: str, destination: str, *, overwrite: bool = False) -> Change:
     if to[: len(from_)] == from_:
         raise FileToolRefused(f"{shown_path(from_)} cannot be moved into itself")
     there = _facts(to)
+    if there is not None and facts.st_nlink == 1 and os.path.samestat(facts, there):
+        # Found under a name that differs in its case only, where that makes no difference: nothing is replaced.
+        there = None
     folders = any(stat.S_ISDIR(each.st_mode) for each in (facts, there) if each is not None)
     if there is not None and (folders or not overwrite):
         raise FileToolRefused(f"{shown_path(to)}: there is a {kind_of(there)} already; choose another name")
