@@ -5,6 +5,8 @@ import pytest
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
+from toolbox.configuration.meaning import judge
+from toolbox.providers.declaration import Declaration
 
 EVERY = pytest.mark.parametrize("provider", ["office", "remote", "events"])
 
@@ -54,6 +56,39 @@ async def test_an_error_of_the_tool_is_an_answer_with_one_line(office, provider)
     assert "the mailbox is full" in answer.error
     assert "\n" not in answer.error
     assert len(answer.error) <= 500
+
+
+WITHHELD = [
+    "MCP error -32602: Tool send has an output schema but no structured content was provided",
+    "MCP error -32602: Invalid structured content for tool send: [ { code: 'invalid_type' } ]",
+    "MCP error -32602: Output validation error: Tool send has an output schema but no structured content was provided",
+    "Output validation error: outputSchema defined but no structured output returned",
+    "Output validation error: 5 is not of type 'string'",
+]
+"""What servers say once their tool has run, and what it answered does not fit its own output schema."""
+TOOL = {"name": "send", "inputSchema": {"type": "object"}}
+
+
+@promise("effects:withheld-answer")
+@pytest.mark.parametrize("as_result", [False, True])
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        *((said, "doubtful") for said in WITHHELD),
+        ("MCP error -32602: Input validation error: Invalid arguments for tool send: to: Required", "failed"),
+        ("MCP error -32602: Tool send not found", "failed"),
+    ],
+)
+async def test_a_write_whose_server_keeps_back_its_answer_may_have_taken_effect(
+    opened, raw, tmp_path, said, meaning, as_result
+):
+    result = {"result": {"content": [{"type": "text", "text": said}], "isError": True}}
+    error = {"error": {"code": -32602, "message": said}}
+    entry = raw(tools=[TOOL], answers={"send": result if as_result else error})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        answer = await call(toolbox, "raw.send", before_send=intent)
+    judged = judge(answer, Declaration(), {"arguments": {}, "effect": {"id": "e"}})
+    assert (answer.error, judged.meaning) == (said, meaning)
 
 
 LARGE = pytest.mark.parametrize("provider", ["office", "remote"])

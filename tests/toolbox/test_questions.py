@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from mcp import ClientSession
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
@@ -136,6 +137,33 @@ async def test_a_write_that_its_server_lets_wait_and_then_does_not_answer_may_ha
         assert "does not answer" in (await call(toolbox, "raw.for_ever")).error
         refusal = await call(toolbox, "raw.lost", before_send=nothing)
     assert (refusal.success, refusal.error, refusal.may_have_acted) == (False, "no such state", True)
+
+
+FORM = {"type": "object", "properties": {}}
+ASKING = {"method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": FORM}}
+ASKED = {"result": {"resultType": "input_required", "inputRequests": {"q": ASKING}, "requestState": "one"}}
+WITHHELD = {
+    "error": {"code": -32602, "message": "Tool give has an output schema but no structured content was provided"}
+}
+
+
+@promise("effects:withheld-answer")
+async def test_a_write_that_went_on_with_an_answer_and_keeps_back_its_own_is_not_made_again(
+    opened, raw, tmp_path, monkeypatch
+):
+    calls, made = [], ClientSession.call_tool
+
+    async def counted(session, name, *args, **options):
+        calls.append(name)
+        return await made(session, name, *args, **options)
+
+    monkeypatch.setattr(ClientSession, "call_tool", counted)
+    tools = [{"name": "give", "inputSchema": {"type": "object"}}]
+    entry = raw(tools=tools, discover=SPEAKS, answers={"give": {"rounds": {"": ASKED, "one": WITHHELD}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        asked = (await call(toolbox, "raw.give", before_send=nothing)).question
+        answer = await call(toolbox, "raw.give", before_send=nothing, reply=InputResponse(kept(asked), {}))
+    assert (answer.success, answer.may_have_acted, calls) == (False, True, ["give", "give"])
 
 
 @promise("approvals:nothing-sent")

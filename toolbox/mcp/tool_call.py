@@ -18,7 +18,7 @@ from toolbox.mcp.http_transport import CAP, GONE, PROBE_S, HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
 from toolbox.mcp.tasks import is_task, task_of
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
-from toolbox.providers.answer import Answer, answer_of, refused
+from toolbox.providers.answer import Answer, answer_of, is_withheld, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
 from toolbox.providers.provider import NotSent, ProviderCall
 
@@ -72,7 +72,7 @@ class ToolCallRequest:
         except TimeoutError:
             raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
-            if reply is not None and anew and error.code == INVALID_PARAMS:
+            if reply is not None and anew and error.code == INVALID_PARAMS and not is_withheld(error.message):
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
             await self._refuse_without_handshake(error)

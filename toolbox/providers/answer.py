@@ -9,6 +9,7 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,11 @@ _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
+_WITHHELD = re.compile(
+    r"output validation error|has an output schema but|invalid structured content|outputSchema defined but",
+    re.IGNORECASE,
+)
+"""In what words the SDKs of servers refuse what a tool answered, after it ran."""
 _OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
 _PLACES = ("uri", "url")
 _LONGEST_PLACE = 2000
@@ -95,6 +101,11 @@ def refused(reason: str) -> Answer:
     return Answer(success=False, error=error, reason=None if block == line else block)
 
 
+def is_withheld(reason: str) -> bool:
+    """Return whether a server says that its tool ran, and that it keeps back what the tool answered."""
+    return _WITHHELD.search(reason) is not None
+
+
 def answer_of(said: Mapping[str, Any]) -> Answer:
     """Return the answer that the result of a call holds: structured content, else its parts, else all it holds."""
     files: dict[str, bytes] = {}
@@ -120,7 +131,8 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
     if not reason and data:
         reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
-    return replace(refused(reason), data=data, files=files, label=label, scalar=scalar)
+    told: Any = {"data": data, "files": files, "label": label, "scalar": scalar}
+    return replace(refused(reason), may_have_acted=is_withheld(reason), **told)
 
 
 def _metas_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
