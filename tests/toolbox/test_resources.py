@@ -8,6 +8,7 @@ import pytest
 
 from backstay.tools.tool import Safety
 from tests.requirements import promise
+from toolbox.mcp import paging
 
 EVERY = pytest.mark.parametrize("provider", ["office", "remote", "events"])
 OFFERS = {"capabilities": {"tools": {}, "resources": {}}}
@@ -68,6 +69,40 @@ async def test_a_server_that_reads_addresses_elsewhere_reaches_out(opened, raw, 
     lists = {"resources/templates/list": {"": {"resourceTemplates": [{"uriTemplate": template, "name": "n"}]}}}
     async with opened(tmp_path, {"mcpServers": {"raw": raw(handshake=OFFERS, methods=lists)}}) as toolbox:
         assert (await toolbox.catalog("anyone")).definitions["raw.resources_read"].tool.egress
+
+
+WEB = {"uriTemplate": "https://{+page}", "name": "web"}
+NOT_TO_THE_END = {
+    "a later page leads elsewhere": {
+        "resources/templates/list": {
+            "": {"resourceTemplates": [], "nextCursor": "b"},
+            "b": {"resourceTemplates": [WEB]},
+        }
+    },
+    "a later page is refused": {"resources/list": {"": {"resources": [PLAN], "nextCursor": "b"}}},
+    "a list is refused": {"resources/list": {"": {"resources": [PLAN]}}, "resources/templates/list": {}},
+    "a list has no end": {"resources/list": {at: {"resources": [PLAN], "nextCursor": "b"} for at in ("", "b")}},
+}
+
+
+@promise("tools:resources-class")
+@pytest.mark.parametrize("case", NOT_TO_THE_END)
+async def test_a_server_whose_lists_are_not_known_to_the_end_may_reach_out(opened, raw, tmp_path, case):
+    entry = raw(handshake=OFFERS, methods=NOT_TO_THE_END[case])
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        found = (await toolbox.catalog("anyone")).definitions
+        assert found["raw.resources_read"].tool.egress
+        assert "raw.resources_list" in found
+
+
+@promise("tools:resources-class")
+async def test_a_list_that_was_too_slow_is_asked_for_again(opened, raw, tmp_path, monkeypatch):
+    entry = raw(handshake=OFFERS, methods={"resources/list": {"": {"resources": [PLAN]}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        for within_s, reaches_out in ((0.0, True), (5.0, False)):
+            monkeypatch.setattr(paging, "_ASKED_S", within_s)
+            catalog = await toolbox.catalog("anyone", fresh=True)
+            assert catalog.definitions["raw.resources_read"].tool.egress is reaches_out
 
 
 @promise("tools:resources-quiet")
@@ -252,8 +287,18 @@ async def test_prompts_that_are_written_otherwise_are_offered_as_far_as_they_mak
     entry = raw(handshake={"capabilities": {"tools": {}, "prompts": {}}}, methods=methods)
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
-        assert len(catalog.definitions) == 99
+        assert len(catalog.definitions) == 100
         assert catalog.definitions["raw.prompt_plain"].parameters["required"] == ["n"]
         assert (await call(toolbox, "raw.prompt_plain", {"n": "1"})).data == "Say it.\nYes."
         assert "without messages" in (await call(toolbox, "raw.prompt_empty")).error
         assert "no 'p0'" in (await call(toolbox, "raw.prompt_p0")).error
+
+
+@promise("tools:prompts")
+async def test_prompts_of_further_pages_are_offered_up_to_a_hundred(opened, raw, tmp_path):
+    first, second = ([{"name": f"p{n}"} for n in range(begin, begin + 70)] for begin in (0, 70))
+    pages = {"": {"prompts": first, "nextCursor": "b"}, "b": {"prompts": second}}
+    entry = raw(handshake={"capabilities": {"tools": {}, "prompts": {}}}, methods={"prompts/list": pages})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        found = (await toolbox.catalog("anyone")).definitions
+    assert sorted(found) == sorted(f"raw.prompt_p{n}" for n in range(100))

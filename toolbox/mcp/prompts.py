@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from mcp import MCPError
 from mcp.types import CallToolResult, GetPromptResult, InputRequiredResult
 
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.mcp.connection import McpConnection
+from toolbox.mcp.paging import ReadPage, reader_of
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
 from toolbox.providers.answer import Answer, answer_of, refused
@@ -25,15 +25,15 @@ _WORDS = 500
 _ARGUMENTS = 50
 
 
-async def listed_prompts(connection: McpConnection) -> list[dict[str, Any]]:
-    """Return the prompts that the first page of a server's list names; none where it refuses to list any."""
-    try:
-        result = await connection.client.session.list_prompts()
-    except MCPError:
-        return []
-    listed = ((result.meta or {}).get(WHOLE) or {}).get("prompts")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return [entry for entry in entries if isinstance(entry.get("name"), str) and entry["name"]][:MOST_PROMPTS]
+def prompts_of(connection: McpConnection) -> ReadPage:
+    """Return what reads the prompts that a server lists."""
+    return reader_of(connection.client.session.list_prompts, "prompts", lambda entry: bool(name_of_prompt(entry)))
+
+
+def name_of_prompt(entry: Any) -> str:
+    """Return the name of a prompt; none where it cannot be used."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def prompt_tools(prompts: Iterable[dict[str, Any]], taken: Iterable[str]) -> list[ListedTool]:

@@ -3,21 +3,21 @@
 An address of a resource is a server's own name for it. Nothing here opens one: neither `http:` nor `file:`.
 """
 
-import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
-from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams, ReadResourceResult
+from mcp.types import CallToolResult, InputRequiredResult, ReadResourceResult
 
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.mcp.connection import McpConnection
-from toolbox.mcp.prompts import PREFIX, PromptRequest, listed_prompts, prompt_tools
+from toolbox.mcp.paging import Entry, ReadPage, known_entries, read_into, reader_of
+from toolbox.mcp.prompts import MOST_PROMPTS, PREFIX, PromptRequest, name_of_prompt, prompt_tools, prompts_of
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
 from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
@@ -31,42 +31,26 @@ LIST, READ = "resources_list", "resources_read"
 MOST_ENTRIES = 2_000
 MOST_URI = 8_000
 """Bytes of the address of a resource."""
-_PAGES = 100
-_ASKED_S = 5.0
 _WORDS = {"name": 200, "title": 200, "description": 500}
 _REACHES_OUT = ("http:", "https:", "{")
 _TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/javascript")
-Entry = dict[str, Any]
-ReadPage = Callable[[str | None], Awaitable[tuple[list[Entry], Any]]]
-"""Returns the entries of a page, and what the server calls the next one."""
 
 
 async def beside_of(connection: McpConnection) -> ServerExtras:
-    """Return what a server offers besides tools; one that does not answer in time offers nothing that it lists."""
+    """Return what a server offers besides tools; one whose resources are not all known may read any address."""
     offered = connection.client.server_capabilities
-    pages = [] if offered.resources is None else [*_lists(connection).values()]
-    found: list[Entry] = []
-    prompts: list[Entry] = []
-    try:
-        async with asyncio.timeout(_ASKED_S):
-            for page in pages:
-                found += await _first_of(page)
-            if offered.prompts is not None:
-                prompts = await listed_prompts(connection)
-        whole = True
-    except Exception:  # whatever is wrong with its lists, its tools can be called, and its resources read
-        whole = False
-    reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found)
-    more: Any = {"reaches_out": reaches_out, "prompts": tuple(prompts), "whole": whole}
-    return ServerExtras(resources=offered.resources is not None, listed=bool(found), **more)
-
-
-async def _first_of(read: ReadPage) -> list[Entry]:
-    """Return the first page of a list; a server may have one of the two lists only."""
-    try:
-        return (await read(None))[0]
-    except MCPError:
-        return []
+    lists = [] if offered.resources is None else [*_lists(connection).values()]
+    found = await known_entries(lists, _address_of, MOST_ENTRIES)
+    lists = [] if offered.prompts is None else [prompts_of(connection)]
+    prompts = await known_entries(lists, name_of_prompt, MOST_PROMPTS)
+    reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found.entries)
+    return ServerExtras(
+        resources=offered.resources is not None,
+        listed=bool(found.entries),
+        reaches_out=reaches_out or not found.whole,
+        prompts=tuple(prompts.entries),
+        whole=found.undisturbed and prompts.undisturbed,
+    )
 
 
 def tools_beside(beside: ServerExtras, taken: Iterable[str]) -> list[ListedTool]:
@@ -153,12 +137,13 @@ class ResourceRequest(ToolCallRequest):
         found: dict[str, Any] = {}
         faults: list[Exception] = []
         for name, read in _lists(self._connection).items():
+            entries: dict[str, Entry] = {}
             try:
-                entries, more = await _all_of(read)
+                more = await read_into(entries, read, _address_of, MOST_ENTRIES)
             except MCPError as error:
                 faults.append(error)
                 continue
-            wanted = [entry for entry in map(_shown, entries) if contains.lower() in _words_of(entry)]
+            wanted = [entry for entry in map(_shown, entries.values()) if contains.lower() in _words_of(entry)]
             found[name] = wanted
             if more:
                 found[f"more_{name}"] = more
@@ -172,40 +157,10 @@ _LISTS = ("resources", "templates")
 
 def _lists(connection: McpConnection) -> dict[str, ReadPage]:
     session = connection.client.session
-
-    def of(list_page: Any, field: str) -> ReadPage:
-        async def page(cursor: str | None) -> tuple[list[Entry], Any]:
-            result = await list_page(params=None if cursor is None else PaginatedRequestParams(cursor=cursor))
-            said = (result.meta or {}).get(WHOLE) or {}
-            listed = said.get(field)
-            entries = [entry for entry in listed if _is_usable(entry)] if isinstance(listed, list) else []
-            return entries, said.get("nextCursor")
-
-        return page
-
     return {
-        "resources": of(session.list_resources, "resources"),
-        "templates": of(session.list_resource_templates, "resourceTemplates"),
+        "resources": reader_of(session.list_resources, "resources", _is_usable),
+        "templates": reader_of(session.list_resource_templates, "resourceTemplates", _is_usable),
     }
-
-
-async def _all_of(read: ReadPage) -> tuple[list[Entry], str]:
-    """Return the entries of a list, each once, and why there may be more."""
-    found: dict[str, Entry] = {}
-    seen, cursor = set[str](), None
-    for _ in range(_PAGES):
-        entries, following = await read(cursor)
-        for entry in entries:
-            found.setdefault(_address_of(entry), entry)
-        if len(found) > MOST_ENTRIES:
-            return list(found.values())[:MOST_ENTRIES], f"only the first {MOST_ENTRIES:,} are shown"
-        if not isinstance(following, str | int) or following == "":
-            return list(found.values()), ""
-        cursor = str(following)
-        if cursor in seen:
-            return list(found.values()), "the list has no end; these are the ones that were read"
-        seen.add(cursor)
-    return list(found.values()), f"only the first {_PAGES} pages were read"
 
 
 def _address_of(entry: Entry) -> str:
