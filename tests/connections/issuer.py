@@ -107,6 +107,8 @@ class Issuer:
     pause_s: float = 0.0
     status: int = 0
     """With what it refuses to renew."""
+    renewal: tuple | None = None
+    """With what status and body it answers a renewal, without having done anything."""
     token: str = ""
     """What it gives as access token instead of one of its own."""
     given: dict = field(default_factory=dict)
@@ -184,6 +186,8 @@ class Issuer:
             case "refresh_token":
                 if self.status:
                     return JSONResponse({"error": "server_error"}, self.status)
+                if self.renewal:
+                    return Response(self.renewal[1], self.renewal[0])
                 old = self.refresh.pop(form["refresh_token"], None)
                 if old is None:
                     self.counted["replayed"] += form["refresh_token"] in self.used

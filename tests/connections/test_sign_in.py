@@ -129,6 +129,36 @@ async def test_an_issuer_that_is_away_for_a_while_ends_nothing(authority, tmp_pa
         assert fresh.grant.access_token in issuer.access
 
 
+@promise("connections:passing-refusals")
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, '{"ok": false, "error": "ratelimited"}', False),
+        (200, '{"error": "internal_error"}', False),
+        (200, "<html>maintenance</html>", False),
+        (200, '{"access_token": "two words", "token_type": "bearer"}', False),
+        (403, "<html>are you a robot?</html>", False),
+        (400, '{"error": {"code": 5}}', False),
+        (429, '{"error": "access_denied"}', False),
+        (200, '{"ok": false, "error": "invalid_refresh_token"}', True),
+        (200, '{"error": "bad_refresh_token"}', True),
+        (400, '{"error": "interaction_required"}', True),
+        (403, '{"error": "invalid_grant"}', True),
+    ],
+)
+async def test_a_sign_in_ends_only_where_its_issuer_says_so(authority, tmp_path, status, body, ends):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        issuer.renewal = (status, body)
+        if ends:
+            assert await connections.renewed(known) is None
+            return
+        with pytest.raises(ToolUnavailable, match="gives no tokens now"):
+            await connections.renewed(known)
+        issuer.renewal = None
+        assert (await connections.renewed(known)).grant.access_token in issuer.access
+
+
 @promise("connections:lost-renewal")
 async def test_when_a_worker_is_lost_amid_a_renewal_another_one_renews(authority, tmp_path):
     async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:

@@ -22,15 +22,27 @@ from system.dialing import Dialer
 from toolbox.configuration.configuration import ServerAuth
 from toolbox.oauth.discovery import TokenEndpoints, parsed, plain_scope
 
-_GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-"""What an issuer says when it will not renew, however often it is asked."""
-_MAY_PASS = frozenset({"server_error", "temporarily_unavailable"})
+_SIGN_IN_AGAIN = frozenset({"access_denied", "login_required", "consent_required", "interaction_required"})
+_GONE = _SIGN_IN_AGAIN | {
+    "invalid_grant",
+    "invalid_client",
+    "unauthorized_client",
+    "invalid_request",
+    "invalid_scope",
+    "unsupported_grant_type",
+    # As GitHub and Slack say it.
+    "bad_refresh_token",
+    "invalid_refresh_token",
+}
+"""What an issuer says when it will not renew, however often it is asked; anything else may pass."""
+_GIVEN = frozenset({200, 201})
+_SPOKEN = _GIVEN | {400, 401, 403}
+"""With what an issuer speaks of the request itself; any other status is one of its host, whatever words are with it."""
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
 _LONGEST_LIFE_S = 3650 * 86_400
 """No number of seconds beyond this is believed; it could be one that no time can hold."""
-_KNOWN = ("access_denied", "login_required", "consent_required", "interaction_required", *sorted(_GONE))
-_KNOWN_FAULTS = (*_KNOWN, "invalid_request", "invalid_scope", *sorted(_MAY_PASS))
+_KNOWN_FAULTS = _GONE | {"server_error", "temporarily_unavailable"}
 
 
 class GrantGone(Exception):
@@ -139,16 +151,16 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     # The issuer counts from no earlier moment than this.
     at = time.time()
     answer = await dialer.request("POST", grant.token_endpoint, data=data, headers=headers)
-    if answer.status_code not in {200, 201}:
-        fault = fault_word(parsed(answer).get("error")) or f"HTTP {answer.status_code}"
-        if fault in _GONE or (answer.status_code in {400, 401, 403} and fault not in _MAY_PASS):
-            raise GrantGone(fault)
-        raise ToolUnavailable(f"{grant.issuer} renews no tokens now: {fault}")
+    fault = fault_word(parsed(answer).get("error"))
+    if fault in _GONE and answer.status_code in _SPOKEN:
+        raise GrantGone(fault)
+    if answer.status_code not in _GIVEN or fault:
+        raise ToolUnavailable(f"{grant.issuer} gives no tokens now: {fault or f'HTTP {answer.status_code}'}")
     try:
         given = await handle_token_response_scopes(answer)
+        _require_token(given)
     except (OAuthTokenError, ValueError):
-        raise GrantGone("its answer holds no token") from None
-    _require_token(given)
+        raise ToolUnavailable(f"{grant.issuer} gives no tokens now: its answer holds none that can be used") from None
     return replace(
         grant,
         access_token=given.access_token,
@@ -162,7 +174,7 @@ def _require_token(given: OAuthToken) -> None:
     for token in (given.access_token, given.refresh_token or given.access_token):
         plain = token.isascii() and token.isprintable() and " " not in token
         if not plain or not _SHORTEST <= len(token) <= _LONGEST_TOKEN:
-            raise GrantGone("its answer holds no usable token")
+            raise ValueError("not a token")
 
 
 def _authenticated(grant: Grant, said: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -178,7 +190,7 @@ def _authenticated(grant: Grant, said: dict[str, str]) -> tuple[dict[str, str], 
 
 def fault_word(said: Any) -> str:
     """Return what an issuer calls a fault, where it is a word that the protocol knows; its own words go nowhere."""
-    return said if said in _KNOWN_FAULTS else ""
+    return said if isinstance(said, str) and said in _KNOWN_FAULTS else ""
 
 
 def _plain(client: OAuthClientInformationFull) -> dict[str, Any]:
