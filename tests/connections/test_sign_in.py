@@ -159,6 +159,46 @@ async def test_a_sign_in_ends_only_where_its_issuer_says_so(authority, tmp_path,
         assert (await connections.renewed(known)).grant.access_token in issuer.access
 
 
+@promise("connections:odd-tokens")
+@pytest.mark.parametrize(
+    ("given", "holds_s"),
+    [
+        ({"token_type": "user"}, 3600),
+        ({"token_type": None}, 3600),
+        ({"expires_in": 3599.5}, 3599),
+        ({"expires_in": "1800.5"}, 1800),
+        ({"expires_in": ""}, None),
+        ({"scope": ["notes"]}, 3600),
+    ],
+)
+async def test_tokens_are_taken_in_the_forms_that_issuers_give_them(authority, tmp_path, given, holds_s):
+    async with offered(authority, Issuer(given=given)) as (issuer, notes), opened(tmp_path, notes) as connections:
+        grant = (await sign_in(connections, authority, issuer)).grant
+    assert grant.access_token in issuer.access
+    assert grant.scope == "notes"
+    if holds_s is None:
+        assert grant.expires_at is None
+    else:
+        assert holds_s - 60 < grant.expires_at - time.time() <= holds_s
+
+
+@promise("connections:odd-tokens")
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"token_type": "DPoP"}, "token_type"),
+        ({"access_token": None}, "access_token"),
+        ({"access_token": "short"}, "access_token"),
+        ({"refresh_token": "two words of it"}, "refresh_token"),
+        ({"scope": 5}, "scope"),
+    ],
+)
+async def test_a_field_of_tokens_that_cannot_be_used_is_named(authority, tmp_path, given, field):
+    async with offered(authority, Issuer(given=given)) as (issuer, notes), opened(tmp_path, notes) as connections:
+        with pytest.raises(SignInRefused, match=field):
+            await sign_in(connections, authority, issuer)
+
+
 @promise("connections:lost-renewal")
 async def test_when_a_worker_is_lost_amid_a_renewal_another_one_renews(authority, tmp_path):
     async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:

@@ -1,5 +1,6 @@
 """Speak with an issuer: be known there, exchange a code, renew, and revoke."""
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,10 @@ from mcp.client.auth.utils import (
     create_client_info_from_metadata_url,
     create_client_registration_request,
     handle_registration_response,
-    handle_token_response_scopes,
     should_use_client_metadata_url,
 )
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
+from pydantic import ValidationError
 
 from backstay.errors import SignInRefused, ToolUnavailable
 from backstay.tools.connection import Grant, client_document
@@ -38,6 +39,7 @@ _GONE = _SIGN_IN_AGAIN | {
 _GIVEN = frozenset({200, 201})
 _SPOKEN = _GIVEN | {400, 401, 403}
 """With what an issuer speaks of the request itself; any other status is one of its host, whatever words are with it."""
+_BOUND = frozenset({"dpop", "mac", "pop"})
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
 _LONGEST_LIFE_S = 3650 * 86_400
@@ -151,30 +153,53 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     # The issuer counts from no earlier moment than this.
     at = time.time()
     answer = await dialer.request("POST", grant.token_endpoint, data=data, headers=headers)
-    fault = fault_word(parsed(answer).get("error"))
+    told = parsed(answer)
+    fault = fault_word(told.get("error"))
     if fault in _GONE and answer.status_code in _SPOKEN:
         raise GrantGone(fault)
     if answer.status_code not in _GIVEN or fault:
         raise ToolUnavailable(f"{grant.issuer} gives no tokens now: {fault or f'HTTP {answer.status_code}'}")
     try:
-        given = await handle_token_response_scopes(answer)
-        _require_token(given)
-    except (OAuthTokenError, ValueError):
-        raise ToolUnavailable(f"{grant.issuer} gives no tokens now: its answer holds none that can be used") from None
+        given = _token(told)
+    except ValueError as error:
+        raise ToolUnavailable(f"{grant.issuer} gives no tokens now: {error}") from None
     return replace(
         grant,
         access_token=given.access_token,
         refresh_token=given.refresh_token or grant.refresh_token,
-        expires_at=None if given.expires_in is None else at + min(max(0, given.expires_in), _LONGEST_LIFE_S),
+        expires_at=None if given.expires_in is None else at + given.expires_in,
         scope=grant.scope if given.scope is None else plain_scope(given.scope),
     )
 
 
-def _require_token(given: OAuthToken) -> None:
-    for token in (given.access_token, given.refresh_token or given.access_token):
-        plain = token.isascii() and token.isprintable() and " " not in token
-        if not plain or not _SHORTEST <= len(token) <= _LONGEST_TOKEN:
-            raise ValueError("not a token")
+def _token(told: dict[str, Any]) -> OAuthToken:
+    """Return the tokens that an issuer gives; raises ValueError with the name of a field that cannot be used."""
+    if str(told.get("token_type")).lower() in _BOUND:
+        raise ValueError("its tokens are bound to a key (token_type), which is not supported")
+    # Some name the kind after its owner, such as "user" or "bot": it is sent as a bearer token all the same.
+    meant = {**told, "token_type": "Bearer", "expires_in": _seconds(told.get("expires_in"))}
+    if isinstance(scope := told.get("scope"), list):
+        meant["scope"] = " ".join(map(str, scope))
+    try:
+        given = OAuthToken.model_validate(meant)
+    except ValidationError as error:
+        raise ValueError(f"its answer has no {error.errors()[0]['loc'][0]} that can be used") from None
+    for name, token in (("access_token", given.access_token), ("refresh_token", given.refresh_token)):
+        plain = not token or (token.isascii() and token.isprintable() and " " not in token)
+        if not plain or not _SHORTEST <= len(token or given.access_token) <= _LONGEST_TOKEN:
+            raise ValueError(f"its answer has no {name} that can be used")
+    return given
+
+
+def _seconds(said: Any) -> int | None:
+    """Return for how long tokens hold; None where the issuer says no number."""
+    try:
+        seconds = float(said)
+    except OverflowError:
+        return _LONGEST_LIFE_S
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(seconds) else int(min(max(0.0, seconds), _LONGEST_LIFE_S))
 
 
 def _authenticated(grant: Grant, said: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
