@@ -115,6 +115,10 @@ class Issuer:
     """What it says otherwise as it gives tokens."""
     fault: bytes = b""
     """With what body it refuses a code."""
+    registers: dict = field(default_factory=dict)
+    """What it says otherwise of a client that it registers."""
+    lost: set = field(default_factory=set)
+    """The clients that it has forgotten."""
     clients: dict = field(default_factory=dict)
     codes: dict = field(default_factory=dict)
     access: dict = field(default_factory=dict)
@@ -151,13 +155,15 @@ class Issuer:
         self.counted["registered"] += 1
         said = await request.json()
         client = {**said, "client_id": f"client-{secrets.token_hex(4)}", "client_secret": secrets.token_hex(16)}
-        client["token_endpoint_auth_method"] = "client_secret_post"
+        client |= {"token_endpoint_auth_method": "client_secret_post", **self.registers}
         self.clients[client["client_id"]] = client
         return JSONResponse(client, 201)
 
     async def authorize(self, request):
         asked = dict(request.query_params)
         self.asked.append(asked)
+        if asked["client_id"] in self.lost:
+            return Response("this client is not known", 400)
         code = secrets.token_urlsafe(16)
         self.codes[code] = {**asked, "account": self.person}
         said = {"code": code, "state": asked["state"], "iss": self.url if self.iss == "" else self.iss}

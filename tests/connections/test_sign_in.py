@@ -13,6 +13,7 @@ from store.opening import open_store
 from tests.connections.issuer import Issuer, go_to, offered
 from tests.requirements import promise
 from toolbox.configuration.configuration import ServerEntry
+from toolbox.oauth import connections as oauth_connections
 from toolbox.oauth.connections import OAuthConnections
 
 ANA, BO = "ana@example.com", "bo@example.com"
@@ -298,3 +299,36 @@ async def test_a_registered_client_comes_before_a_document_and_that_before_a_reg
         assert issuer.counted["registered"] == (1 if client == "new" else 0)
         known = {asked["client_id"] for asked in issuer.asked}
         assert known == ({*issuer.clients} if client == "new" else {client})
+
+
+@promise("connections:lost-registration")
+async def test_where_an_issuer_has_lost_a_registration_the_next_attempt_registers_anew(
+    authority, tmp_path, monkeypatch
+):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        await sign_in(connections, authority, issuer)
+        issuer.lost = {*issuer.clients}
+        monkeypatch.setattr(oauth_connections, "REGISTERED_S", 0.0)
+        with pytest.raises(KeyError, match="location"):  # the person is stuck on the page of the issuer
+            await sign_in(connections, authority, issuer)
+        for _ in range(2):
+            assert issuer.access[(await sign_in(connections, authority, issuer)).grant.access_token]
+        assert issuer.counted["registered"] == 2
+
+
+@promise("connections:lost-registration")
+async def test_a_person_who_begins_again_and_again_causes_one_registration(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        for _ in range(3):
+            await connections.begin(ANA, "notes", BACK)
+        assert issuer.counted["registered"] == 1
+
+
+@promise("connections:lost-registration")
+@pytest.mark.parametrize(("ends", "registered"), [(0, 1), (2**40, 1), (1, 2)])
+async def test_a_registration_whose_secret_ends_is_made_anew(authority, tmp_path, ends, registered):
+    issuer = Issuer(registers={"client_secret_expires_at": ends})
+    async with offered(authority, issuer) as (_, notes), opened(tmp_path, notes) as connections:
+        for _ in range(2):
+            await sign_in(connections, authority, issuer)
+        assert issuer.counted["registered"] == registered

@@ -17,7 +17,7 @@ from mcp.shared.auth import OAuthMetadata
 
 from backstay.errors import SignInRefused, ToolUnavailable
 from backstay.shown import NOBODY, one_line
-from backstay.tools.connection import SERVICE, Connection, ConnectionStore, Departure, Grant
+from backstay.tools.connection import SERVICE, SIGN_IN_S, Connection, ConnectionStore, Departure, Grant
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.oauth.account_service import UserAccounts
@@ -35,6 +35,10 @@ from toolbox.oauth.tokens import (
 
 RENEWAL_S = 45.0
 """How long one worker alone may renew a connection; longer than all its requests may take."""
+REGISTERED_S = SIGN_IN_S
+"""So long, at least, a registration is used before there is another one."""
+LEFT = "left"
+"""In what is kept of a registration: somebody has left with it, and nobody has come back since."""
 _BEFORE_END_S = 30.0
 """So long before its end, at most, a token is renewed."""
 _SHARE = 0.1
@@ -145,6 +149,7 @@ class OAuthConnections:
             raise SignInRefused(f"{sealed['issuer']} did not sign you in{f': {word}' if word else ''}")
         if not given.get("code"):
             raise SignInRefused("no code came back; begin again")
+        await self._came_back(provider, sealed["issuer"], sealed["client"])
         try:
             return await exchange(sealed, given["code"], self.dialer(provider))
         except _FAULTS as error:
@@ -324,12 +329,23 @@ class OAuthConnections:
         known = known_client(auth, found.metadata, return_to)
         if known is not None:
             return known
-        if (kept := await self._store.client(provider, found.issuer, return_to)) is not None:
-            return kept
-        client = await register(found.metadata, return_to, found.scope, self.dialer(provider))
-        client["return_to"] = return_to
-        await self._store.keep_client(provider, found.issuer, return_to, client)
-        return client
+        kept: dict[str, Any] | None = await self._store.client(provider, found.issuer, return_to)
+        if kept is None or _may_be_lost(kept):
+            made = await register(found.metadata, return_to, found.scope, self.dialer(provider))
+            kept = {**made, "return_to": return_to, "registered_at": time.time()}
+        await self._store.keep_client(provider, found.issuer, return_to, {**kept, LEFT: True})
+        return {name: value for name, value in kept.items() if name != LEFT}
+
+    async def _came_back(self, provider: str, issuer: str, client: dict[str, Any]) -> None:
+        """Keep that an issuer knows a client that was registered there: it has sent somebody back with a code."""
+        if await self._is_kept(provider, issuer, client):
+            await self._store.keep_client(provider, issuer, client["return_to"], client)
+
+    async def _is_kept(self, provider: str, issuer: str, client: dict[str, Any]) -> bool:
+        """Return whether a client was registered, and is the one that the next sign-in begins with."""
+        return_to = client.get("return_to")
+        kept = await self._store.client(provider, issuer, return_to) if return_to else None
+        return kept is not None and kept["client_id"] == client["client_id"]
 
     def _with_secret(self, provider: str, grant: Grant) -> Grant:
         """Return a grant with the secret that the operator's client has now."""
@@ -340,7 +356,7 @@ class OAuthConnections:
 
     async def _forget_client(self, provider: str, issuer: str, client: dict[str, Any], error: Exception) -> None:
         """Have backstay register itself again where an issuer knows it no more."""
-        if str(error) == "invalid_client" and client.get("return_to"):
+        if str(error) == "invalid_client" and await self._is_kept(provider, issuer, client):
             await self._store.keep_client(provider, issuer, client["return_to"], None)
 
     def dialer(self, provider: str) -> Dialer:
@@ -375,6 +391,16 @@ def _is_due(found: Connection) -> bool:
     if ends is None:
         return False
     return time.time() >= ends - min(_BEFORE_END_S, _SHARE * max(0.0, ends - found.refreshed_at))
+
+
+def _may_be_lost(kept: dict[str, Any]) -> bool:
+    """Return whether an issuer may know a client no more: its secret ends, or nobody who left with it has come back.
+
+    An issuer that has lost a client says so on its own page, where only the person sees it.
+    """
+    now = time.time()
+    ends = kept.get("client_secret_expires_at") or float("inf")
+    return ends <= now + SIGN_IN_S or (LEFT in kept and kept.get("registered_at", 0.0) <= now - REGISTERED_S)
 
 
 def _scope(known: Connection) -> str:

@@ -219,7 +219,7 @@ def fault_word(said: Any) -> str:
 
 
 def _plain(client: OAuthClientInformationFull) -> dict[str, Any]:
-    kept = {"client_id", "client_secret", "token_endpoint_auth_method"}
+    kept = {"client_id", "client_secret", "client_secret_expires_at", "token_endpoint_auth_method"}
     return client.model_dump(mode="json", include=kept)
 
 
