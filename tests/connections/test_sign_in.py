@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from backstay.errors import SignInRefused, ToolUnavailable
+from backstay.errors import SignInRefused, StoreUnavailable, ToolUnavailable
 from backstay.tools.connection import SERVICE
 from store.opening import open_store
 from tests.connections.issuer import Issuer, go_to, offered
@@ -210,6 +210,24 @@ async def test_when_a_worker_is_lost_amid_a_renewal_another_one_renews(authority
         fresh = await connections.renewed(known)
         assert fresh.grant.access_token in issuer.access
         assert issuer.counted["refresh_token"] == 1
+
+
+@promise("connections:kept-renewal")
+async def test_a_store_that_is_away_for_a_moment_after_a_renewal_loses_no_token(authority, tmp_path, monkeypatch):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        faults, keep = [StoreUnavailable("away")] * 3, connections._store.renewed
+
+        async def renewed(*asked):
+            if faults:
+                raise faults.pop()
+            return await keep(*asked)
+
+        monkeypatch.setattr(connections._store, "renewed", renewed)
+        fresh = await connections.renewed(known)
+        assert fresh.grant.access_token in issuer.access
+        assert await token_of(connections) == fresh.grant.access_token
+        assert (faults, issuer.counted["refresh_token"]) == ([], 1)
 
 
 @promise("connections:days")

@@ -15,7 +15,7 @@ from mcp.client.auth.exceptions import OAuthFlowError
 from mcp.client.auth.utils import issuers_match, union_scopes, validate_authorization_response_iss
 from mcp.shared.auth import OAuthMetadata
 
-from backstay.errors import SignInRefused, ToolUnavailable
+from backstay.errors import SignInRefused, StoreUnavailable, ToolUnavailable
 from backstay.shown import NOBODY, one_line
 from backstay.tools.connection import SERVICE, SIGN_IN_S, Connection, ConnectionStore, Departure, Grant
 from system.dialing import AddressRefused, Dialer
@@ -43,6 +43,7 @@ _BEFORE_END_S = 30.0
 """So long before its end, at most, a token is renewed."""
 _SHARE = 0.1
 _LOOK_S = 0.05
+_AGAIN_S = 0.2
 _MOST_SAID = 4000
 _SERVICES = "client_credentials"
 _ENDED = "this sign-in has ended, or was finished before; begin it again under Connections"
@@ -282,12 +283,13 @@ class OAuthConnections:
                 return None
             if (found.id, found.version) != (known.id, known.version):
                 return found
+            held_until = time.monotonic() + RENEWAL_S
             if token := await self._store.claim(found, RENEWAL_S):
-                return await self._renew(found, found.grant, token)
+                return await self._renew(found, found.grant, token, held_until)
             await asyncio.sleep(_LOOK_S)
         raise ToolUnavailable(f"{known.provider}: its token is being renewed elsewhere, and that takes long")
 
-    async def _renew(self, found: Connection, grant: Grant, token: str) -> Connection | None:
+    async def _renew(self, found: Connection, grant: Grant, token: str, held_until: float) -> Connection | None:
         try:
             fresh: Grant | None = await self._fresh(found, grant)
         except GrantGone as error:
@@ -299,12 +301,25 @@ class OAuthConnections:
             if isinstance(error, httpx2.HTTPError | AddressRefused):
                 raise ToolUnavailable(f"{found.provider}: {one_line(str(error), 200)}") from None
             raise
-        if await self._store.renewed(found, token, fresh):
+        if await self._stored(found, token, fresh, held_until):
             _log.debug("connection.renewed", provider=found.provider)
         elif fresh is not None and await self._store.get(found.user_id, found.provider) is None:
             # It was forgotten meanwhile, and what has just been given was not revoked with it.
             await self._revoked(found.provider, fresh)
         return await self._known(found.user_id, found.provider)
+
+    async def _stored(self, found: Connection, token: str, fresh: Grant | None, held_until: float) -> bool:
+        """Keep what a renewal has brought, trying again while no other worker may renew.
+
+        The token that it was renewed with may be spent: without what it has brought, the person would have to sign in.
+        """
+        while True:
+            try:
+                return bool(await self._store.renewed(found, token, fresh))
+            except StoreUnavailable:
+                if time.monotonic() >= held_until:
+                    raise
+            await asyncio.sleep(_AGAIN_S)
 
     async def _fresh(self, found: Connection, grant: Grant) -> Grant:
         if (service := self.account_service(found.provider)) is not None:
