@@ -120,6 +120,50 @@ async def nothing():
     """Stand for the intent of a write."""
 
 
+def visits(*urls):
+    asked = [{"mode": "url", "message": "Connect it", "url": url, "elicitationId": "e"} for url in urls]
+    return {"error": {"code": -32042, "message": "connect first", "data": {"elicitations": asked}}}
+
+
+@promise("tools:questions-visit")
+@pytest.mark.parametrize("speaks", [{}, {"discover": SPEAKS}])
+async def test_a_write_that_needs_an_address_visited_first_asks_for_that_and_is_made_afterwards(
+    opened, raw, tmp_path, speaks
+):
+    tools = [{"name": "send", "inputSchema": {"type": "object"}}]
+
+    def answering(answer):
+        return raw(tools=tools, answers={"send": answer}, **speaks)
+
+    entry = answering(visits("https://consent.example.com/a", "https://consent.example.com/b"))
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        asked = (await call(toolbox, "raw.send", before_send=nothing)).question
+        (request,) = asked.requests
+        assert (request.message, request.url, request.form) == ("Connect it", "https://consent.example.com/a", None)
+        assert not asked.in_call
+        answering(visits("https://consent.example.com/b"))
+        visited = InputResponse(kept(asked), None)
+        asked = (await call(toolbox, "raw.send", before_send=nothing, reply=visited)).question
+        assert asked.requests[0].url == "https://consent.example.com/b"
+        declined = InputResponse(kept(asked), None, declined=True)
+        refusal = await call(toolbox, "raw.send", before_send=nothing, reply=declined)
+        assert (refusal.success, refusal.question, refusal.may_have_acted) == (False, None, False)
+        answering(FINE)
+        answer = await call(toolbox, "raw.send", before_send=nothing, reply=InputResponse(kept(asked), None))
+        assert (answer.data, answer.question) == ("fine", None)
+
+
+@promise("tools:questions-visit")
+@pytest.mark.parametrize("data", [None, [], {"elicitations": 5}, {"elicitations": [{"message": "where?"}]}])
+async def test_a_server_that_names_no_address_to_visit_has_done_nothing(opened, raw, tmp_path, data):
+    error = {"error": {"code": -32042, "message": "connect first", "data": data}}
+    entry = raw(tools=[{"name": "send", "inputSchema": {"type": "object"}}], answers={"send": error})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        refusal = await call(toolbox, "raw.send", before_send=nothing)
+    assert (refusal.success, refusal.question, refusal.may_have_acted) == (False, None, False)
+    assert "connect first" in refusal.error
+
+
 @promise("tools:questions-none")
 async def test_a_server_that_only_wants_its_state_back_gets_it_until_it_answers(waiting):
     async with waiting as toolbox:

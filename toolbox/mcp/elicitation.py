@@ -1,15 +1,23 @@
 """Turn the questions of an MCP server into elicitation requests, and replies into its elicitation results.
 
 A server of the newest revision asks by returning InputRequiredResult. An older one asks over the open connection, in
-the middle of a call, and does not say which call.
+the middle of a call, and does not say which call; or it refuses the call until an address was visited.
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mcp.types import ElicitRequest, ElicitRequestURLParams, ElicitResult, InputRequiredResult
+from mcp import MCPError
+from mcp.types import (
+    URL_ELICITATION_REQUIRED,
+    ElicitRequest,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from pydantic import ValidationError
 
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.json_safe import json_safe
@@ -25,6 +33,22 @@ def input_required(result: InputRequiredResult) -> InputRequired | None:
         return None
     requests = tuple(_request(request.params, key) for key, request in asked.items())
     return InputRequired(requests=requests, state=result.request_state)
+
+
+def visit_required(error: MCPError) -> InputRequired | None:
+    """Return which address a server of revision 2025-11-25 wants visited before it answers a call; None without any.
+
+    It does nothing before that. Of several addresses it asks for the rest when it is called again.
+    """
+    if error.code != URL_ELICITATION_REQUIRED:
+        return None
+    data = error.error.data
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    for asked in listed if isinstance(listed, list) else ():
+        with suppress(ValidationError):
+            params = ElicitRequestURLParams.model_validate(asked)
+            return InputRequired(requests=(_request(params, "answer"),))
+    return None
 
 
 def elicit_results(response: InputResponse) -> dict[str, ElicitResult]:

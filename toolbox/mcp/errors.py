@@ -14,6 +14,7 @@ from mcp.types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     PARSE_ERROR,
     REQUEST_TIMEOUT,
+    URL_ELICITATION_REQUIRED,
 )
 from mcp.types.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -35,7 +36,14 @@ _PLACES = 3
 _DATA = 1000
 """So much of an error's data is told."""
 _BEFORE_EXECUTION = frozenset(
-    {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY}
+    {
+        PARSE_ERROR,
+        INVALID_REQUEST,
+        METHOD_NOT_FOUND,
+        INVALID_PARAMS,
+        MISSING_REQUIRED_CLIENT_CAPABILITY,
+        URL_ELICITATION_REQUIRED,
+    }
 )
 
 

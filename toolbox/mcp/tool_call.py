@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
 from toolbox.mcp.connection import McpConnection
-from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
+from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required, visit_required
 from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import CAP, GONE, PROBE_S, HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
@@ -58,7 +58,9 @@ class ToolCallRequest:
         """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
         reply = self._call.reply
         with self._connection.elicitations.collect(reply) as asked:
-            answer = await self._sent(None if reply is None or reply.required.in_call else reply)
+            # Older revisions have no field for it: they know by themselves what was answered.
+            told = reply is not None and not (reply.required.in_call or self._connection.shook_hands)
+            answer = await self._sent(reply if told else None)
             answer = await self._waited_for(answer)
         return _with_elicitations(answer, asked) if asked.unanswered else answer
 
@@ -75,6 +77,8 @@ class ToolCallRequest:
             if reply is not None and anew and error.code == INVALID_PARAMS and not is_withheld(error.message):
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
+            if (question := self._visit_required(error)) is not None:
+                return Answer(success=False, question=question)
             await self._refuse_without_handshake(error)
             refusal = self._refusal(error)
             return replace(refusal, may_have_acted=refusal.may_have_acted or _waits(reply))
@@ -89,6 +93,11 @@ class ToolCallRequest:
         if question is None:
             return refused("the server asks for sampling or for roots, which are not available to servers")
         return Answer(success=False, question=question)
+
+    def _visit_required(self, error: MCPError) -> InputRequired | None:
+        """Return which address is to be visited first; to a person who has declined that, the refusal is the answer."""
+        reply = self._call.reply
+        return None if reply is not None and reply.declined else visit_required(error)
 
     async def _read(self, said: Any) -> Answer:
         """Return what the result says; an answer that cannot be read may still be that of a call that took effect."""
