@@ -244,6 +244,8 @@ class Guarded:
         self.url, self.resource, self.servers = "", "", None
         self.path = "/mcp"
         self.metadata_at = ""
+        self.scopes = ["notes"]
+        """What it says that it needs; None: nothing."""
         self.wanted = ""
         self.says = {"error": "who are you?"}
         """The body with which it refuses a token."""
@@ -257,7 +259,7 @@ class Guarded:
             return
         request = Request(scope, receive)
         if request.url.path.startswith("/.well-known/oauth-protected-resource"):
-            told = {"resource": self.resource or f"{self.url}{self.path}", "scopes_supported": ["notes"]}
+            told = {"resource": self.resource or f"{self.url}{self.path}", "scopes_supported": self.scopes}
             told["authorization_servers"] = self.servers or [self.issuer.url]
             await JSONResponse(told)(scope, receive, send)
             return

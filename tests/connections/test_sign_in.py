@@ -350,3 +350,45 @@ async def test_a_registration_whose_secret_ends_is_made_anew(authority, tmp_path
         for _ in range(2):
             await sign_in(connections, authority, issuer)
         assert issuer.counted["registered"] == registered
+
+
+MANY = ("notes", "admin", "offline_access")
+
+
+@promise("connections:scopes")
+@pytest.mark.parametrize(("needed", "asked"), [(["notes"], "notes offline_access"), (None, None), ([], None)])
+async def test_no_more_is_asked_for_than_the_server_needs(authority, tmp_path, needed, asked):
+    async with offered(authority, Issuer(scopes=MANY)) as (issuer, notes), opened(tmp_path, notes) as connections:
+        notes.guard.scopes = needed
+        await sign_in(connections, authority, issuer)
+        assert issuer.asked[0].get("scope") == asked
+
+
+@promise("connections:scopes")
+async def test_backstay_asks_for_itself_for_nothing_that_only_renewals_need(authority, tmp_path):
+    auth = {"client_id": "service", "client_secret": "own secret of the service", "grant": "client_credentials"}
+    async with (
+        offered(authority, Issuer(scopes=MANY)) as (issuer, notes),
+        opened(tmp_path, notes, issuer=issuer.url, **auth) as connections,
+    ):
+        assert issuer.access[await token_of(connections, SERVICE)].scope == "notes"
+
+
+@promise("connections:scopes")
+async def test_what_was_allowed_before_is_asked_for_where_it_is_still_meant(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), offered(authority) as (other, _):
+        notes.guard.scopes = ["notes", "admin"]
+        async with opened(tmp_path, notes) as connections:
+            await sign_in(connections, authority, issuer)
+            notes.guard.scopes = ["notes"]
+            known = await sign_in(connections, authority, issuer)
+            await connections.refused(known, "write")
+            await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
+            assert set(issuer.asked[-1]["scope"].split()) == {"notes", "admin", "write"}
+        async with opened(tmp_path, notes, scopes=["notes"]) as connections:
+            await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
+            assert set(issuer.asked[-1]["scope"].split()) == {"notes", "write"}
+        notes.guard.servers = [other.url]
+        async with opened(tmp_path, notes) as connections:
+            await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
+            assert other.asked[-1]["scope"] == "notes"

@@ -93,9 +93,8 @@ class OAuthConnections:
             found = await service.departure(user_id, return_to, state)
             await self._store.begin_sign_in(state, user_id, provider, {})
             return found
-        before = await self._store.get(user_id, provider)
-        wanted = "" if before is None else union_scopes(_scope(before), before.wanted) or ""
-        found = await self._discovered(provider, wanted)
+        found = await self._discovered(provider)
+        found = replace(found, scope=self._scope(await self._store.get(user_id, provider), found))
         require_pkce(found.metadata)
         client = await self._client(provider, found, return_to)
         state = secrets.token_urlsafe(32)
@@ -256,7 +255,7 @@ class OAuthConnections:
         if auth is None or auth.grant != _SERVICES:
             return None
         try:
-            found = await self._discovered(provider, "")
+            found = await self._discovered(provider)
             client = known_client(auth, found.metadata, "") or {}
         except (SignInRefused, *_FAULTS) as error:
             _log.warning("connection.none", provider=provider, reason=one_line(str(error), 300))
@@ -332,10 +331,20 @@ class OAuthConnections:
         except (httpx2.HTTPError, AddressRefused, GrantGone):
             return False
 
-    async def _discovered(self, provider: str, granted: str) -> TokenEndpoints:
+    def _scope(self, before: Connection | None, found: TokenEndpoints) -> str:
+        """Return the scopes to ask for: those of before too, if the operator names none and they are of this issuer."""
+        if before is None or not self._fits(before):
+            return found.scope
+        grant, auth = before.grant, self._servers[before.provider].auth
+        if grant is not None and not issuers_match(grant.issuer, found.issuer):
+            return found.scope
+        allowed = "" if grant is None or (auth is not None and auth.scopes) else grant.scope
+        return union_scopes(union_scopes(allowed, before.wanted), found.scope) or ""
+
+    async def _discovered(self, provider: str) -> TokenEndpoints:
         server = self._servers[provider]
         assert server.auth is not None and server.url is not None  # noqa: S101, PT018 - others are left out
-        return await discover(server.url, server.auth, self.dialer(provider), granted)
+        return await discover(server.url, server.auth, self.dialer(provider))
 
     async def _client(self, provider: str, found: TokenEndpoints, return_to: str) -> dict[str, Any]:
         """Return how backstay is known to an issuer; where nothing else says so, it is registered there once."""
@@ -416,10 +425,6 @@ def _may_be_lost(kept: dict[str, Any]) -> bool:
     now = time.time()
     ends = kept.get("client_secret_expires_at") or float("inf")
     return ends <= now + SIGN_IN_S or (LEFT in kept and kept.get("registered_at", 0.0) <= now - REGISTERED_S)
-
-
-def _scope(known: Connection) -> str:
-    return "" if known.grant is None else known.grant.scope
 
 
 def _text(address: Any) -> str | None:

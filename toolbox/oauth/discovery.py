@@ -18,7 +18,6 @@ from mcp.client.auth.utils import (
     handle_auth_metadata_response,
     handle_protected_resource_response,
     issuers_match,
-    union_scopes,
     validate_metadata_issuer,
 )
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
@@ -56,10 +55,10 @@ def wanted_scope(response: httpx2.Response) -> str:
     return plain_scope(extract_scope_from_www_auth(response))
 
 
-async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = "") -> TokenEndpoints:
+async def discover(url: str, auth: ServerAuth, dialer: Dialer) -> TokenEndpoints:
     """Ask a server who gives tokens for it, and that issuer for its addresses; all of them may be used.
 
-    `granted` is what was allowed or wanted before. Raises SignInRefused, AddressRefused and httpx2.HTTPError.
+    Raises SignInRefused, AddressRefused and httpx2.HTTPError.
     """
     challenge = await dialer.request("POST", url, json=_PING, headers={"accept": _ACCEPT})
     described = await _resource(url, challenge, dialer)
@@ -68,10 +67,20 @@ async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = ""
     for address in (*addresses, metadata.registration_endpoint, metadata.revocation_endpoint):
         if address is not None:
             dialer.require(str(address))
+    scope = " ".join(auth.scopes) or _needed(challenge, described, metadata, auth)
+    return TokenEndpoints(metadata, _named_resource(url, described), scope)
+
+
+def _needed(
+    challenge: httpx2.Response, described: ProtectedResourceMetadata | None, metadata: OAuthMetadata, auth: ServerAuth
+) -> str:
+    """Return the scopes that a server says it needs; all that its issuer has may be far more."""
     asked = plain_scope(extract_scope_from_www_auth(challenge)) if challenge.status_code in {401, 403} else ""
-    usual = get_client_metadata_scopes(asked or None, described, metadata, GRANTS)
-    scope = " ".join(auth.scopes) or plain_scope(usual)
-    return TokenEndpoints(metadata, _named_resource(url, described), union_scopes(granted, scope) or "")
+    listed = None if described is None else described.scopes_supported
+    named = asked or plain_scope(" ".join(listed or ()))
+    # Nothing of a client's own sign-in is renewed by a refresh token.
+    grants = GRANTS if auth.grant == "user" else []
+    return plain_scope(get_client_metadata_scopes(named, None, metadata, grants)) if named else ""
 
 
 def is_for(url: str, resource: str) -> bool:
