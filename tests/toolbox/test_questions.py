@@ -1,6 +1,7 @@
 """Servers that ask a person before they answer, of the newest revision and of older ones."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from mcp import ClientSession
@@ -216,6 +217,28 @@ async def test_what_does_not_fit_the_form_is_named_before_anything_is_sent(offic
     assert asked.fault({"sure": "perhaps"}) == "answer.sure: must be boolean, not string"
     assert asked.fault({}) == "answer: 'sure' is required; add it"
     assert asked.fault({"sure": False}) is None
+
+
+PROTOCOL = "cannot be sent; the protocol takes text, numbers, true, false and lists of texts"
+
+
+@promise("approvals:nothing-sent")
+async def test_an_answer_that_the_protocol_has_no_form_for_is_named_before_anything_is_sent(opened, raw, tmp_path):
+    kinds = {"where": {"type": "object"}, "seats": {"type": "array"}, "sure": {"type": "boolean"}}
+    asking = {**ASKING, "params": {"message": "where?", "requestedSchema": {"type": "object", "properties": kinds}}}
+    asked = {"result": {"resultType": "input_required", "inputRequests": {"q": asking}, "requestState": "one"}}
+    tools = [{"name": "book", "inputSchema": {"type": "object"}}]
+    entry = raw(tools=tools, discover=SPEAKS, answers={"book": {"rounds": {"": asked, "one": FINE}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        question = kept((await call(toolbox, "raw.book", before_send=nothing)).question)
+        assert question.fault({"where": {"city": "Kiel"}}) == f"answer.where: {PROTOCOL}"
+        assert question.fault({"seats": [1, 2]}) == f"answer.seats: {PROTOCOL}"
+        # A tool in Python may ask for what MCP cannot carry.
+        assert replace(question, flat=False).fault({"where": {"city": "Kiel"}}) is None
+        given = {"seats": ["a", "b"], "sure": True}
+        assert question.fault(given) is None
+        answer = await call(toolbox, "raw.book", before_send=nothing, reply=InputResponse(question, given))
+        assert answer.data == "fine"
 
 
 @promise("tools:revisions")

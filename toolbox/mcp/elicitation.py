@@ -32,7 +32,7 @@ def input_required(result: InputRequiredResult) -> InputRequired | None:
     if not all(isinstance(request, ElicitRequest) for request in asked.values()):
         return None
     requests = tuple(_request(request.params, key) for key, request in asked.items())
-    return InputRequired(requests=requests, state=result.request_state)
+    return InputRequired(requests=requests, state=result.request_state, flat=True)
 
 
 def visit_required(error: MCPError) -> InputRequired | None:

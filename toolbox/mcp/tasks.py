@@ -151,7 +151,7 @@ def _asks(request: TaskRequest, said: Mapping[str, Any]) -> Answer:
     if question is None:
         return Answer(success=False, task=_state(request.id, said, refused=_NOT_OFFERED))
     new = tuple(asked for asked in question.requests if not marks_of([asked]) <= request.answered)
-    return Answer(success=False, task=state, question=InputRequired(requests=new) if new else None)
+    return Answer(success=False, task=state, question=InputRequired(requests=new, flat=True) if new else None)
 
 
 def _state(name: str, said: Mapping[str, Any], *, refused: str = "") -> TaskState:

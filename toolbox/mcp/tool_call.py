@@ -257,7 +257,6 @@ def as_result(said: Any) -> CallToolResult:
 def _with_elicitations(answer: Answer, asked: CallElicitations) -> Answer:
     """Return the answer with what the server asked meanwhile, and what it said when nobody answered."""
     said = answer.error if not answer.success else str(answer.data)
-    question = InputRequired(
-        requests=tuple(asked.unanswered), said=message_line(said or "nothing"), failed=not answer.success
-    )
+    how: Any = {"said": message_line(said or "nothing"), "failed": not answer.success, "flat": True}
+    question = InputRequired(requests=tuple(asked.unanswered), **how)
     return replace(answer, question=question)

@@ -29,6 +29,8 @@ class InputRequired:
     """What an older server answered when it was told that nobody had answered."""
     failed: bool = False
     """Whether that answer was an error."""
+    flat: bool = False
+    """Whether it is asked over MCP, which has no form for answers within answers."""
 
     @property
     def in_call(self) -> bool:
@@ -38,7 +40,7 @@ class InputRequired:
     def plain(self) -> dict[str, Any]:
         """Return the JSON form."""
         asked = [asdict(request) for request in self.requests]
-        return {"asked": asked, "state": self.state, "said": self.said, "failed": self.failed}
+        return {"asked": asked, "state": self.state, "said": self.said, "failed": self.failed, "flat": self.flat}
 
     def to_keep(self) -> dict[str, Any]:
         """Return the JSON form with each form as text, since what is kept has its keys in the order of letters."""
@@ -53,6 +55,8 @@ class InputRequired:
             form = compile_schema(request.form)
             # Nobody could answer a form that cannot be used; the server decides what fits.
             fault = None if isinstance(form, str) else fault_of(form, given, left_to_the_server=True)
+            if fault is None and self.flat:
+                fault = _unsendable(given)
             if fault is not None:
                 return fault.replace("arguments", "answer" if len(self.requests) == 1 else f"answer.{request.key}", 1)
         return None
@@ -63,6 +67,19 @@ class InputRequired:
             return [(self.requests[0], content)]
         by_key = content if isinstance(content, dict) else {}
         return [(request, by_key.get(request.key)) for request in self.requests]
+
+
+def _unsendable(given: Any) -> str | None:
+    """Return what of an answer the protocol has no form for, so that it could not be sent."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        return "arguments: cannot be sent; the protocol takes fields with values only"
+    for name, value in given.items():
+        items = value if isinstance(value, list) else ()
+        if isinstance(value, dict) or not all(isinstance(item, str) for item in items):
+            return f"arguments.{name}: cannot be sent; the protocol takes text, numbers, true, false and lists of texts"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +94,8 @@ class InputResponse:
 def input_required_of(data: dict[str, Any]) -> InputRequired:
     """Return what `to_keep` wrote; a question that an older version kept has each form as it is."""
     requests = tuple(ElicitationRequest(**{**asked, "form": _form(asked["form"])}) for asked in data["asked"])
-    return InputRequired(requests=requests, state=data["state"], said=data["said"], failed=data["failed"])
+    more: Any = {name: data[name] for name in ("state", "said", "failed")}
+    return InputRequired(requests=requests, flat=data.get("flat", False), **more)
 
 
 def _form(kept: Any) -> Any:
