@@ -451,7 +451,7 @@ class Handlers:
             with context.activities.undoing():
                 await self._without_people(lambda: context.calls_in_flight == 0)
                 undone = await self._rolled_back(said)
-            context.undos += 1
+            context.state.undos += 1
         finally:
             context.undoing = False
         listed = "; ".join(f"{effect.tool}: {effect.state}" for effect in undone.last) or "nothing"

@@ -94,6 +94,7 @@ def states(draw):
     state.keep_digest("r1", "d")
     state.closed["r1"] = "approve by ana"
     state.proofs = 1
+    state.undos = 1
     state.obey([AcceptedLine(verdict="allow", scope="run", tool="mail.send_email", definition="d")])
     state.work = work(draw(TEXT))
     assert reservation in state.ledger.open

@@ -81,9 +81,9 @@ class ToolCalls:
 
         `effect` is the one that a check or a compensation is about, `answered` the verdict on a plan as a whole; a
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
-        questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
-        its id, the step that it is, where they are not all of the present one. `then` asks the model for the next
-        decision as soon as all have ended, where nothing speaks against it. Raises BudgetExceeded, Expired or Rejected.
+        questions to people are withdrawn, and no call begins. In a `rehearsal` calls refer to its own `results`.
+        `steps`: by its id, the step that a call is, where not all are of the present one. `then` asks the model what
+        is next as soon as all have ended, where nothing speaks against it. Raises BudgetExceeded, Expired or Rejected.
         """
 
         def flight(call: ToolCall) -> CallInFlight:
@@ -188,14 +188,16 @@ class ToolCalls:
         finally:
             # An agreement is about these calls only.
             self.context.forget_agreed()
+        if unless():
+            answered = {**dict.fromkeys(answered, refused(errors.ProgramCancelled())), **_refused_in(answered)}
         flights = [flight(call) for call in _going(answered)]
         for call in flights:
             self.context.state.usage = self.context.state.usage.called(call.call.tool.name)
             self._bind(call)
-        refused = _refused_in(answered)
-        for index, result in refused.items():
+        not_made = _refused_in(answered)
+        for index, result in not_made.items():
             self.tell(flight(batch[index]), result)
-        return BatchInFlight(refused, flights)
+        return BatchInFlight(not_made, flights)
 
     def _begun_before(self, flight: Callable[[ToolCall], CallInFlight]) -> BatchInFlight | None:
         """Return the batch that the execution before began, or None."""

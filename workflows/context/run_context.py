@@ -66,8 +66,6 @@ class RunContext:
         """To what the pauses and undos bring the run whose words are still looked at: it is held for them already."""
         self.bound_undos = 0
         """How many undos are under way with which a next execution would not go on."""
-        self.undos = 0
-        """How often a person had effects undone while the run went on."""
         self.ending = False
         self.names_as_sent: dict[str, str] = {}
         """The names of people in the task that were sent in another than their canonical form."""

@@ -1,7 +1,7 @@
 """Run a program: every batch of calls it makes goes through the one path."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -75,8 +75,7 @@ class Programs:
             if refused is not None:
                 state.record_progress(RUN_PROGRAM.name, success=False)
                 return refused
-        undos = self.context.undos
-        halt = await self._lived(action, lambda: self.context.undos != undos)
+        halt = await self._lived(action)
         if isinstance(halt, ToolResult):
             return halt
         result = await self._stored(halt)
@@ -111,30 +110,34 @@ class Programs:
         why = one_line(action.reason or action.begins or str(action.source), 120)
         self.context.record("program.started", why, program=action.program, **warned)
         self.context.forget_agreed()
-        begun = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, answers=())
+        begun = ProgramWork(halt=Halt(kind="waiting"), first_effect=state.next_effect, undos=state.undos, answers=())
         state.work.program = begun.model_copy(update={"rehearsal": Rehearsal()}) if state.task.rehearse else begun
         return None
 
-    async def _lived(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt | ToolResult:
+    async def _lived(self, action: RunProgram) -> Halt | ToolResult:
         """Return how it ended, or why it may not run for real after it was rehearsed."""
         work = self.context.state.work
-        halt = await self._to_its_end(action, withdrawn)
+        halt = await self._to_its_end(action)
         at = work.program
         if at is None or at.rehearsal is None or at.approved:
             return halt
         at = work.program = await self._rehearsal_over(at, at.rehearsal)
         rehearsal = at.rehearsal or Rehearsal()
-        if withdrawn() or not rehearsal.simulated:
+        if not rehearsal.simulated:
             # Everything that it did was done for real.
             return halt
+        if self._withdrawn():
+            return await self._cancelled()
         if halt.kind == "crashed":
             return halt.model_copy(update={"error": f"in the rehearsal, before anything was changed: {halt.error}"})
         foretold = ProgramForecast(rehearsal, action.program, action.reason)
         try:
-            answered = await ask_about_forecast(self.tool_calls.consent, at.foretold, foretold, withdrawn)
+            answered = await ask_about_forecast(self.tool_calls.consent, at.foretold, foretold, self._withdrawn)
             await self.context.gate()
         finally:
             self.context.forget_agreed()
+        if self._withdrawn():
+            return await self._cancelled()
         refusal = next((answer for answer in answered.values() if isinstance(answer, ToolResult)), None)
         if refusal is not None:
             call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments={}, reason=action.reason)
@@ -142,7 +145,7 @@ class Programs:
             return refusal
         again = {"halt": Halt(kind="waiting"), "made": 0, "answers": (), "approved": True}
         work.program = at.model_copy(update=again)
-        return await self._to_its_end(action, withdrawn)
+        return await self._to_its_end(action)
 
     async def _rehearsal_over(self, at: ProgramWork, rehearsal: Rehearsal) -> ProgramWork:
         """Leave nothing of a rehearsal behind but what it foretells."""
@@ -202,8 +205,7 @@ class Programs:
                 told = f"run again from its journal, {again.differs}"
                 self.context.record("program.diverged", told, program=action.program)
 
-    async def _to_its_end(self, action: RunProgram, withdrawn: Callable[[], bool]) -> Halt:
-        """Return how it ended; `withdrawn` says that a person had effects undone since it began."""
+    async def _to_its_end(self, action: RunProgram) -> Halt:
         work = self.context.state.work
         while True:
             at = work.program or ProgramWork(halt=Halt(kind="waiting"), answers=())
@@ -217,12 +219,24 @@ class Programs:
             await self.context.gate()
             await self.context.turn()
             await self.context.afford(self._time_refused)
-            answers = await self._answers(halt, at.made, withdrawn)
-            if withdrawn():
-                await self._forget()
-                return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
+            if self._withdrawn() and work.batch is None:
+                # Calls that an execution before has begun are heard out first.
+                return await self._cancelled()
+            answers = await self._answers(halt, at.made)
+            if self._withdrawn():
+                return await self._cancelled()
             at = work.program or at
             work.program = at.model_copy(update={"made": at.made + len(halt.calls), "answers": answers})
+
+    def _withdrawn(self) -> bool:
+        """Return whether a person had effects undone since the program under way began."""
+        state = self.context.state
+        return state.work.program is not None and state.work.program.undos != state.undos
+
+    async def _cancelled(self) -> Halt:
+        """End a program since what it has read no longer holds."""
+        await self._forget()
+        return Halt(kind="crashed", error=str(ProgramCancelled()), error_type="ProgramCancelled")
 
     async def _gone_on(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Return where it halts next; a fault that ends the program and not the run is one way to halt."""
@@ -267,7 +281,7 @@ class Programs:
         begin = activities.execute_once if not halt.journal else activities.execute
         return await begin(calls.resume_program, ask, summary=summary, queue=state.opened.sandbox_queue)
 
-    async def _answers(self, halt: Halt, made: int, withdrawn: Callable[[], bool]) -> tuple[ProgramAnswer, ...]:
+    async def _answers(self, halt: Halt, made: int) -> tuple[ProgramAnswer, ...]:
         """Perform one batch; a call that may not be made is answered with its error."""
         answers: dict[int, ProgramAnswer] = {}
         going: list[ToolCall] = []
@@ -282,7 +296,7 @@ class Programs:
             else:
                 answers[int(call.id)] = ProgramAnswer(i=int(call.id), error=refusal, error_type=kind)
         if going:
-            for call, result, effect in await self._performed(going, withdrawn):
+            for call, result, effect in await self._performed(going):
                 answer = _answer(int(call.id), call.tool.name, result)
                 if answer.i in halt.whole:
                     answer = answer.model_copy(update={"effect": effect, "undo": result.undo})
@@ -290,12 +304,12 @@ class Programs:
                 self._keep_people(call)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
-    async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[CallWithResult]:
+    async def _performed(self, batch: list[ToolCall]) -> Sequence[CallWithResult]:
         """Make the calls of one batch, or rehearse them; after a rehearsal only as it foretold them."""
         work = self.context.state.work
         at = work.program
         if at is None or at.rehearsal is None:
-            return await self.tool_calls.perform(Purpose.PROGRAM, batch, unless=withdrawn)
+            return await self.tool_calls.perform(Purpose.PROGRAM, batch, unless=self._withdrawn)
         if not at.approved:
             return [await self._rehearsed(call) for call in batch]
         if work.batch is None:
@@ -303,7 +317,7 @@ class Programs:
         else:
             # It was begun before this execution; the verdict on it was given then.
             answered = dict[int, Consented](enumerate(batch))
-        made = await self.tool_calls.perform(Purpose.PROGRAM, batch, answered=answered, unless=withdrawn)
+        made = await self.tool_calls.perform(Purpose.PROGRAM, batch, answered=answered, unless=self._withdrawn)
         refs = {int(call.id): result.ref for call, result, _ in made if result.ref is not None and result.success}
         work.program = at.model_copy(update={"results": at.results | refs})
         return made

@@ -69,6 +69,8 @@ class RunState(BaseModel):
     """The last 100."""
     undone_counts: dict[str, int] = Field(default_factory=dict)
     """How many effects ended compensated, kept or parked, all those included that are not in `undone` any more."""
+    undos: int = 0
+    """How often a person had effects undone while the run went on."""
     context: str = ""
     append: list[ContextItem] = Field(default_factory=list)
     recent_writes: list[Write] = Field(default_factory=list)

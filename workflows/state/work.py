@@ -96,6 +96,8 @@ class ProgramWork(Frozen):
     """How many calls it has made."""
     first_effect: int = 0
     """The number of the first effect that could be its own."""
+    undos: int = 0
+    """How often a person had effects of the run undone before it began."""
     answers: tuple[ProgramAnswer, ...] | None = None
     """Answers that it was not given yet; None while its calls are to be made."""
     rehearsal: Rehearsal | None = None

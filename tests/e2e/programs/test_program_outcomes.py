@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.client import WorkflowUpdateStage
 
 from backstay.testing import Reply
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.programs.sandbox import Sandbox
 from tests.e2e.labelled import Labelled, told
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.engine import assert_no_task_failure, engine, pending, sandbox_role
+from tests.engine import assert_no_task_failure, engine, pending, sandbox_role, update
 from tests.requirements import promise
 from tests.sandbox.places import image
+from workflows.context import carrying
 from workflows.run_task import EFFECTS
 
 POLICY = """
@@ -37,6 +39,7 @@ ANSWERS = {
     "sign": {"data": {"signed": True}},
     "refund": {"data": {"refunded": True}},
     "find": {"data": {"payments": [{"payment_id": "found"}]}},
+    "look": {"data": {"looked": True}, "until": "look-now"},
 }
 DECLARED = {
     "pay": {"undo": {"tool": "refund", "arguments": {"id": "{{ result.payment_id }}"}}},
@@ -62,6 +65,11 @@ SOURCES = {
     "raises": "await bank.pay(note='line one\\nline two')\nraise ValueError('enough')",
     "halted": "await bank.pay(n=1)\nx = [0] * (1 << 40)\ny = x * 2",
     "budget": "await bank.pay(n=1)\nawait bank.pay(n=2)\nawait bank.pay(n=3)",
+    "between": "await bank.pay(n=1)\ntry:\n    await bank.pay_unheard(n=2)\nexcept ToolError:\n    pass\n"
+    "await bank.pay(n=3)",
+    "beside": "await bank.pay(n=1)\nimport asyncio\nawait asyncio.gather(bank.pay(n=2), bank.sign(n=3))",
+    "approved": "await bank.pay(n=1)\nawait bank.sign(n=2)",
+    "foretold": "await bank.pay(n=2)\nawait bank.look()\nimport select\nselect.select([], [], [], 3)\nreturn 'paid'",
     "undone": "await bank.pay(n=1)\nawait bank.pay_checked(n=2)\nawait bank.sign(n=3)",
     "diverged": "import _random\nawait bank.pay(n=1)\nawait bank.sign(x=_random.Random().random())\nreturn 1",
     "lost": "await bank.pay(n=1)\nawait bank.sign(n=2)\nreturn 1",
@@ -75,6 +83,8 @@ def script(label):
         TOLD[label] = told(conversation)
         if "finish" not in conversation.tools:
             return Reply(text="stopped")
+        if label == "foretold" and not conversation.calls("bank__pay"):
+            return Reply(calls=[("bank__pay", {"n": 1})])
         runs = conversation.calls("run_program")
         if not runs:
             return Reply(calls=[("run_program", {"code": SOURCES[label]})])
@@ -84,7 +94,7 @@ def script(label):
 
 
 def bank_of(folder):
-    tools = [(reads if name == "find" else writes)(name, ARGUMENTS) for name in ANSWERS]
+    tools = [(reads if name in ("find", "look") else writes)(name, ARGUMENTS) for name in ANSWERS]
     return ScriptedServer(folder / "bank.json", tools, ANSWERS, DECLARED)
 
 
@@ -251,6 +261,75 @@ async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(des
 
     assert answer_of(result)["type"] == "ProgramCancelled"
     assert standing("undone") == ["effect 2: bank.pay_checked: kept"]
+
+
+@promise("programs:cancelled-before-next")
+@pytest.mark.parametrize(
+    ("label", "verdict", "made"),
+    [("between", "did_not_happen", ["pay", "pay_unheard"]), ("approved", "approve", ["pay"])],
+)
+async def test_an_undo_while_the_run_is_paused_ends_the_program_before_its_next_call(desk, label, verdict, made):
+    handle = await desk.start(label)
+    await pending(handle)
+    await handle.execute_update("pause", {"by": "ana"})
+    await decided(handle, verdict)
+    await handle.execute_update("undo", {"by": "ana"})
+    await handle.execute_update("resume", {"by": "ana"})
+    result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert desk.calls() == [*made, "refund"]
+
+
+@promise("programs:cancelled-before-next")
+async def test_an_undo_also_keeps_back_what_needs_no_question_beside_what_does(desk):
+    handle = await desk.start("beside")
+    await pending(handle)
+    await handle.execute_update("undo", {"by": "ana"})
+    result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert desk.calls() == ["pay", "refund"]
+
+
+@promise("programs:cancelled-before-next")
+async def test_an_undo_before_the_run_goes_on_as_a_new_execution_still_ends_the_program(
+    temporal, sandbox, tmp_path, monkeypatch
+):
+    # More than there are until the question is answered.
+    monkeypatch.setattr(carrying, "MOST_EVENTS", 150)
+    bank = bank_of(tmp_path)
+    async with opened(temporal, tmp_path, bank, sandbox) as made:
+        handle = await made.start({"text": "pay with the bank <between>"})
+        (request,) = await pending(handle)
+        await update(handle, "pause", {"by": "ana"})
+        await update(handle, "decide", {"request_id": request["id"], "verdict": "did_not_happen", "by": "ana"})
+        await update(handle, "undo", {"by": "ana"})
+        undone = (await handle.describe()).run_id
+        async with asyncio.timeout(150):
+            while (await handle.describe()).run_id == undone:
+                # Each makes the history longer, and decides nothing.
+                await handle.signal("approval", {"request_id": "unknown", "verdict": "approve", "by": "ana"})
+        await update(handle, "resume", {"by": "ana"})
+        result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert [call["tool"] for call in bank.calls()] == ["pay", "pay_unheard", "refund"]
+
+
+@promise("programs:cancelled-rehearsal")
+async def test_an_undo_during_the_last_round_of_a_rehearsal_does_not_let_it_pass_for_the_program(desk):
+    handle = await desk.start("foretold", rehearse=True)
+    async with asyncio.timeout(150):
+        while "look" not in desk.calls():
+            await asyncio.sleep(0.05)
+    undo = await handle.start_update("undo", {"by": "ana"}, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+    desk.bank.path.with_name("look-now").touch()
+    await undo.result()
+    result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert desk.calls() == ["pay", "look", "refund"]
 
 
 @promise("programs:stands")
