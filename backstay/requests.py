@@ -339,6 +339,10 @@ class ResumeProgram(OfRun):
     """Hash of the image it began in; empty at the start."""
     rehearsed: bool = False
     """Whether its arguments may hold tokens for values that nobody knows yet."""
+    denials: tuple[Denial, ...] = ()
+    """Rules that deny the program if its source is as the rules say; asked before its first round."""
+    shown: dict[str, Any] = Field(default_factory=dict)
+    """For that: the program as the policy has seen it, with a source that is stored apart."""
 
 
 class VerifyProgram(OfRun):

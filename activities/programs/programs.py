@@ -18,7 +18,7 @@ from activities.programs.tracing import ProgramTracing
 from activities.retrying import implements
 from backstay import calls
 from backstay.canonical import canonical
-from backstay.errors import ArgumentsInvalid, ProgramDiverged
+from backstay.errors import ArgumentsInvalid, Denied, ProgramDiverged
 from backstay.plans.rehearsal import tokens_in
 from backstay.policies.command_lists import CommandLists
 from backstay.profile import marker_of
@@ -26,7 +26,7 @@ from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import ArgumentSources
 from backstay.redaction.handles import handles_in
 from backstay.redaction.redactor import Redactor
-from backstay.tools.program import Halt, Program, ProgramAnswer
+from backstay.tools.program import RUN_PROGRAM, Halt, Program, ProgramAnswer
 from backstay.tools.tool import Tool, ToolCall, tool_result
 from sandbox.programs.frames import RESULT, ProgramCall, Round, names_of
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
@@ -80,6 +80,7 @@ class ProgramActivities:
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
         """Run a program in a jail until it waits for calls or ends."""
         program, journal = await self._loaded(ask)
+        _refuse_denied(ask, program)
         answers = {answer.i: answer for answer in ask.append}
         image = ask.image or await self.resources.sandbox.image_named(program.image)
         begun = time.monotonic()
@@ -253,6 +254,13 @@ class ProgramActivities:
             return False
         rounds = await self.journals.rounds(run, journal.ref)
         return not any(marker.encode() in a_round.sent for a_round in rounds)
+
+
+def _refuse_denied(ask: calls.ResumeProgram, program: Program) -> None:
+    """Raise Denied when a rule denies the source, which was stored apart while the program was ruled on."""
+    for denial in ask.denials:
+        if denial.holds(RUN_PROGRAM.name, {**ask.shown, "source": program.source}, None):
+            raise Denied(f"denied by the policy: {denial.line}")
 
 
 def _misfit(validators: dict[str, Any], program: Program, call: ProgramCall) -> str | None:

@@ -14,6 +14,7 @@ from backstay.client.tracing import WORKFLOW_ID
 from backstay.requests import OfRun
 from backstay.task.decision import Decision
 from backstay.task.event import Event
+from backstay.tools.program import RUN_PROGRAM
 from backstay.tools.tool import ToolResult
 
 OPERATION = "gen_ai.operation.name"
@@ -32,7 +33,6 @@ PURPOSE = "backstay.purpose"
 OUTCOME = "backstay.outcome"
 COST = "backstay.cost_usd"
 EFFECT = "backstay.effect"
-RUN_PROGRAM = "engine.run_program"
 _OPENAI = "openai"
 """Whose interface every endpoint speaks."""
 _TOLD = ("provider", "tool", "type", "state", "effect", "model", "cost_usd", "summary_ref", "cached")
@@ -78,7 +78,7 @@ def call_began(name: str, ask: Any) -> tuple[str, Said]:
             said, called = {TOOL: ask.tool, PURPOSE: ask.purpose}, f"{name} {ask.tool}"
             said |= {} if ask.effect is None else {EFFECT: ask.effect}
         case calls.ResumeProgram() | calls.VerifyProgram():
-            said, called = {OPERATION: "execute_tool", TOOL: RUN_PROGRAM}, f"execute_tool {RUN_PROGRAM}"
+            said, called = {OPERATION: "execute_tool", TOOL: RUN_PROGRAM.name}, f"execute_tool {RUN_PROGRAM.name}"
         case _:
             said, called = {}, name
     session = ask.session_id if isinstance(ask, OfRun) else None

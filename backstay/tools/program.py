@@ -6,7 +6,10 @@ from pydantic import Field
 
 from backstay.frozen import Frozen, Message
 from backstay.tools.execution import JailUse
-from backstay.tools.tool import OutcomeSource, Tool, ToolCall
+from backstay.tools.tool import OutcomeSource, Safety, Tool, ToolCall
+
+RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
+"""A program changes nothing by itself: each of its calls is ruled on when it is made."""
 
 
 class Program(Frozen):

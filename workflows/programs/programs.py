@@ -14,13 +14,14 @@ from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_
 from backstay.effects.compensation import standing
 from backstay.errors import ProgramCancelled
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
+from backstay.policies.denials import denials_of
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
 from backstay.task.event import summary_drafts
 from backstay.task.status import State
-from backstay.tools.program import Halt, ProgramAnswer, sandbox_error
+from backstay.tools.program import RUN_PROGRAM, Halt, ProgramAnswer, sandbox_error
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
+from backstay.tools.tool import ToolCall, ToolResult
 from workflows.calls.reconcile import CallWithResult
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Consented
@@ -37,10 +38,8 @@ from workflows.programs.rehearsals import (
 )
 from workflows.state.work import ProgramWork
 
-RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
-"""A program changes nothing by itself: each of its calls is ruled on when it is made."""
-REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
-"""What ends a program and not its run, once a person has given up waiting for it to be mended."""
+REFUSED = frozenset({"Denied", "IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
+"""What ends a program and not its run; what can be mended does so once a person has given up waiting for that."""
 LOSSES = frozenset({"SandboxLost", LOST})
 _CHECK_S = 30
 MOST_TOLD = 20
@@ -263,6 +262,9 @@ class Programs:
         state = self.context.state
         rehearsed = state.work.program is not None and state.work.program.rehearsing
         ask = calls.ResumeProgram(program=action.program, rehearsed=rehearsed)
+        call = _as_call(action)
+        if not halt.journal and (denials := denials_of(state.opened.policy, call)):
+            ask = ask.model_copy(update={"denials": denials, "shown": call.arguments})
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
         summary = f"program, round {halt.rounds + 1}"

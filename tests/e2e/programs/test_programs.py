@@ -325,6 +325,26 @@ async def test_what_is_approved_of_a_long_program_is_all_of_it(open_engine, sand
     assert digests[0] != digests[1]
 
 
+@promise("programs:denied-whole")
+async def test_a_rule_that_denies_a_long_program_is_final_whoever_approved(open_engine, sandbox):
+    policy = "ask: [engine.run_program]\ndeny: [{tool: engine.run_program, when: {source: {contains: evil}}}]\n"
+    said = []
+    for end in ("evil", "good"):
+        source = f"x = '{'a' * 5000}'\nawait mail.list_customers(limit=1)\nreturn '{end}'"
+        async with open_engine(one_program(source), sandbox=sandbox, policy=policy) as engine:
+            handle = await engine.start({"text": "run it"})
+            (request,) = await pending(handle)
+            await decide(handle, request, "approve")
+            result = await asyncio.wait_for(handle.result(), 150)
+            said.append((result["raw_outputs"]["answer"], engine.mailbox.requests("list_customers")))
+            assert_no_task_failure(await handle.fetch_history())
+
+    (denied, read), (ran, read_then) = said
+    assert (denied["type"], read) == ("Denied", 0)
+    assert "denied by the policy: deny[0]" in denied["error"]
+    assert (ran["data"]["result"], read_then) == ("good", 1)
+
+
 @promise("programs:cancelled")
 async def test_a_program_ends_when_a_person_undoes_what_it_did(open_engine, sandbox):
     await sandbox.forget("")
