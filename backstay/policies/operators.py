@@ -95,15 +95,8 @@ def _contains_any(value: Any, wanted: Callable[[Any], bool]) -> bool:
     return False
 
 
-def _equals(value: Any, operand: Any) -> bool | None:
-    if operand is None:
-        return value is None
-    # "10000" is not 10000, but a tool may read both as the same: the operator cannot judge.
-    return _same(value, operand) if _kind(value) == _kind(operand) else None
-
-
 def _may_equal(value: Any, operand: Any) -> bool | None:
-    equal = _equals(value, operand)
+    equal = _same(value, operand)
     if equal is not False:
         return equal
     if isinstance(value, str) and isinstance(operand, str) and "/" in operand:
@@ -112,7 +105,7 @@ def _may_equal(value: Any, operand: Any) -> bool | None:
 
 
 def _is_in(value: Any, choices: list[Any]) -> bool | None:
-    return _any_of([_equals(value, choice) for choice in choices])
+    return _any_of([_same(value, choice) for choice in choices])
 
 
 def _may_be_in(value: Any, choices: list[Any]) -> bool | None:
@@ -122,21 +115,31 @@ def _may_be_in(value: Any, choices: list[Any]) -> bool | None:
 def _any_of(answers: list[bool | None]) -> bool | None:
     if True in answers:
         return True
-    return False if False in answers else None
+    return None if None in answers else False
 
 
-def _same(value: Any, operand: Any, texts: Comparison = lambda _value, _operand: None) -> bool:
-    """Compare as JSON does: 1 equals 1.0, true does not equal 1. Never deeper than the operand.
-
-    `texts` may say of two texts that they are the same.
-    """
-    if _kind(value) != _kind(operand):
+def _all_of(answers: list[bool | None]) -> bool | None:
+    if False in answers:
         return False
+    return None if None in answers else True
+
+
+def _same(value: Any, operand: Any, texts: Comparison = lambda _value, _operand: None) -> bool | None:
+    """Compare as JSON does: 1 equals 1.0. Never deeper than the operand; `texts` may say that two texts are the same.
+
+    None for values of two types: "10000" is not 10000, but a tool may read both as the same.
+    """
+    if operand is None:
+        return value is None
+    if _kind(value) != _kind(operand):
+        return None
     match operand:
         case dict():
-            return value.keys() == operand.keys() and all(_same(value[key], operand[key], texts) for key in operand)
+            if value.keys() != operand.keys():
+                return False
+            return _all_of([_same(value[key], operand[key], texts) for key in operand])
         case list():
-            return len(value) == len(operand) and all(map(partial(_same, texts=texts), value, operand))
+            return len(value) == len(operand) and _all_of(list(map(partial(_same, texts=texts), value, operand)))
         case _:
             return bool(value == operand) or texts(value, operand) is True
 
@@ -292,7 +295,7 @@ class _Operator(NamedTuple):
 
 
 OPERATORS = {
-    "equals": _Operator("a JSON value", _is_json, _equals, _may_equal),
+    "equals": _Operator("a JSON value", _is_json, _same, _may_equal),
     "in": _Operator("a list of at least one and at most 1000 JSON values", _is_choice, _is_in, _may_be_in),
     "starts_with": _Operator("a string that is not empty", _is_text, _starts_with, _may_start_with),
     "ends_with": _Operator("a string that is not empty", _is_text, _ends_with, _may_end_with),

@@ -167,7 +167,9 @@ HOLDING = [
 ]
 FAILING = [
     ("equals", 5, 6),
+    ("equals", {"a": 1, "b": 2}, {"a": "1", "b": 3}),
     ("in", ["a", "b"], "c"),
+    ("in", ["a", None], "c"),
     ("starts_with", "/a/", "/b"),
     ("ends_with", "@example.com", "ana@example.com.evil.example"),
     ("contains", "needle", "hay"),
@@ -184,7 +186,14 @@ UNFIT = [
     ("equals", 10000, "10000"),
     ("equals", 1, True),
     ("equals", "a", None),
+    ("equals", {"a": [1, 2]}, {"a": ["1", 2]}),
+    ("equals", [1], ["1"]),
     ("in", ["a"], 1),
+    ("in", [12345, "DE99"], "12345"),
+    ("in", ["DE99", 12345], "12345"),
+    ("in", [None, 12345], "12345"),
+    ("in", ["12345", "DE99", None], 12345),
+    ("in", [{"id": 5}, {"id": "6"}], {"id": "5"}),
     ("starts_with", "a", 5),
     ("contains", "a", {"a": 1}),
     ("contains", 5, ["5"]),
@@ -203,6 +212,16 @@ def by_condition(operator, operand, value, section):
     return verdict(
         {"default": {"restricted_write": "ask" if section != "ask" else "allow"}} | rules, "a.b", {"x": value}
     )
+
+
+@promise("policy:mixed-lists")
+def test_a_list_of_choices_of_several_types_lets_nothing_pass_that_it_cannot_judge():
+    unless = {"allow": [{"tool": "a.b", "unless": {"x": {"in": [1, "y"]}}}]}
+    assert verdict(unless, "a.b", {"x": "1"}) == "ask"
+    assert verdict(unless, "a.b", {"x": 2}) == "ask"
+    files = {"deny": [{"tool": "a.b", "when": {"x": {"in": ["notes", "/etc/passwd"]}}}], "allow": ["a.b"]}
+    assert verdict(files, "a.b", {"x": "/tmp/../etc/passwd"}) == "deny"
+    assert verdict(files, "a.b", {"x": "/tmp/notes"}) == "allow"
 
 
 @promise("policy:conditions")
