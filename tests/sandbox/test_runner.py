@@ -510,6 +510,13 @@ async def test_what_is_printed_in_any_way_is_output_in_order(sandbox):
     assert (await play(sandbox, source)).halted.output == "ab\nc\nd\ne\ufffd\nfg"
 
 
+@promise("programs:asyncio-comprehension")
+@pytest.mark.parametrize("kept", ["[p async for p in pages()]", "list({p['n']: p async for p in pages()}.values())"])
+async def test_a_body_that_waits_only_in_a_comprehension_can_call_tools(sandbox, kept):
+    source = f"async def pages():\n    for n in (0, 20):\n        yield await mail.find(n=n)\nreturn {kept}"
+    assert (await play(sandbox, source)).result == [{"n": 0}, {"n": 20}]
+
+
 @promise("programs:asyncio-closed")
 async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     source = cleandoc(

@@ -293,7 +293,7 @@ def _is_plain_body(prepared: PreparedProgram) -> bool:
     """Return whether the program is a body without anything to wait for."""
     for node in own(prepared.tree.body):
         match node:
-            case ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+            case ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.comprehension(is_async=1):
                 return False
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name == prepared.entry:
                 return False
