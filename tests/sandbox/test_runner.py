@@ -276,6 +276,12 @@ await asyncio.sleep(0)
         ("async def go(): await mail.send(n=1)\ngo()", "go was called, but never awaited (line 2)"),
         ("mail.send(n=1)\nawait mail.find(n=2)", "mail.send was called, but never awaited (line 1)"),
         (AT_THE_END, "mail.send was started while the program ended"),
+        ("import sys\nasyncio.create_task(mail.send(n=1))\nsys.exit()", "mail.send was started as a task, but the"),
+        (
+            "import sys\nasyncio.create_task(mail.send(n=1))\nawait asyncio.sleep(0)\nsys.exit(0)",
+            "mail.send was started",
+        ),
+        ("import sys\nmail.send(n=1)\nsys.exit()", "mail.send was called, but never awaited (line 2)"),
     ],
 )
 async def test_a_call_that_would_silently_not_be_made_is_an_error_by_name(sandbox, source, told):

@@ -194,13 +194,20 @@ class Session:
     def answer(self, start: dict[str, Any]) -> str:
         """Run the program of a start frame and return what it ended with, as JSON."""
         try:
-            return f'{{"ok":{encode(self._run(start), "the result")}}}'
-        except SystemExit as leaving:
-            if leaving.code in (None, 0):
-                return '{"ok":null}'
-            return _error_frame(leaving)
+            value = self._value(start)
+            settle(self._loop, self._tool_calls)
+            return f'{{"ok":{encode(value, "the result")}}}'
         except BaseException as error:
             return _error_frame(error)
+
+    def _value(self, start: dict[str, Any]) -> Any:
+        """Return what the program returns; one that leaves by exit zero returns nothing."""
+        try:
+            return self._run(start)
+        except SystemExit as leaving:
+            if leaving.code in (None, 0):
+                return None
+            raise
 
     def _run(self, start: dict[str, Any]) -> Any:
         self._clock.start(start["now"], start.get("given_s"))
@@ -226,7 +233,6 @@ class Session:
                 value = self._entry_result()
         except Deadlock as stuck:
             raise Deadlock(f"{stuck}{waits(self._loop)}") from None
-        settle(self._loop, self._tool_calls)
         return value
 
     def _entry_result(self) -> Any:
