@@ -21,6 +21,8 @@ _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"}
 # Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
 _BUILTIN = frozenset(dir(builtins)) - _OF_SITE
+_OF_DATES = frozenset({"datetime64", "busday_count", "busday_offset", "is_busday"})
+"""The functions of numpy that read text as a date."""
 _LONGEST_NAME = 80
 _HARMLESS = (
     *(ast.Pass, ast.Continue, ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.Compare, ast.BoolOp, ast.Constant),
@@ -65,7 +67,7 @@ def check_program(
         where = f"line {error.lineno}: " if error.lineno else ""
         return [where + message_line(str(error.msg), 300)]
     faults = {*_imports(syntax, functions, importable), *_names(syntax, functions), *_uses(syntax, functions)}
-    faults |= {*_idle(prepared), *_endless(prepared.tree), *_named_calls(syntax, names_of(tools))}
+    faults |= {*_idle(prepared), *_endless(prepared.tree), *_named_calls(syntax, names_of(tools)), *_clocks(syntax)}
     return [fault.said() for fault in sorted(faults)[:MOST_FAULTS]]
 
 
@@ -249,6 +251,39 @@ def _named_calls(syntax: ProgramSyntax, names: Mapping[str, str]) -> Iterator[Pr
                     pass
             if used.wasted and not used.awaited:
                 yield _not_awaited(used, "mcp.call_tool")
+
+
+def _clocks(syntax: ProgramSyntax) -> Iterator[ProgramFault]:
+    """Yield calls by which numpy would ask the machine's clock, which no replay can show again."""
+    for used in syntax.used:
+        origins = syntax.origins.get(used.root, set())
+        if used.call is None or not any(origin.partition(".")[0] == "numpy" for origin in origins):
+            continue
+        given = [*used.call.args, *(keyword.value for keyword in used.call.keywords)]
+        names = {*used.parts[-1:], *(origin.rpartition(".")[2] for origin in origins if not used.parts)}
+        if (names & _OF_DATES or any(map(_is_date_type, given))) and any(map(_is_now, given)):
+            text = "numpy's own words for now and today show the machine's clock"
+            yield ProgramFault(used.line, f"{text}; write numpy.datetime64(datetime.now())")
+
+
+def _is_date_type(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(kind)):
+            return kind.lstrip("<>=").startswith(("datetime64", "M8"))
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name == "datetime64"
+        case _:
+            return False
+
+
+def _is_now(node: ast.expr) -> bool:
+    match node:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return any(map(_is_now, elements))
+        case ast.Constant(value=str() | bytes() as word):
+            return word.lower() in ("now", "today", b"now", b"today")
+        case _:
+            return False
 
 
 def _call(used: NameUse, call: ast.Call, name: str, signature: Signature) -> Iterator[ProgramFault]:

@@ -79,6 +79,42 @@ def test_nothing_is_said_of_a_program_that_fits(source):
     assert check(source) == []
 
 
+@promise("programs:numpy-now")
+@pytest.mark.parametrize(
+    "use",
+    [
+        "np.datetime64('now')",
+        "np.datetime64(b'Today', 'D')",
+        "np.array(['2024-01-01', 'NOW'], dtype='datetime64[s]')",
+        "np.asarray(['now'], '<M8[s]')",
+        "np.arange('today', '2030-01-01', dtype=np.datetime64)",
+        "np.busday_offset('today', 0)",
+    ],
+)
+def test_words_by_which_numpy_would_ask_the_machines_clock_are_refused(use):
+    imported = "try:\n    import numpy as np\nexcept ImportError:\n    np = None"
+    (fault,) = check(f"{imported}\nreturn str({use})", importable=STANDARD | {"numpy"})
+    assert fault.startswith("line 5: ")
+    assert "the machine's clock; write numpy.datetime64(datetime.now())" in fault
+
+
+@promise("programs:numpy-now")
+@pytest.mark.parametrize(
+    "use",
+    [
+        "np.array(['now', 'today'])",
+        "np.datetime64('2024-01-01')",
+        "np.datetime64(datetime.now(), 's')",
+        "np.array([1], dtype='int64')",
+        "pd.Timestamp('now')",
+        "text.datetime64('now')",
+    ],
+)
+def test_no_other_use_of_such_words_is_refused(use):
+    source = f"import numpy as np, pandas as pd\nfrom datetime import datetime\ntext = np.array\nreturn str({use})"
+    assert check(source, importable=STANDARD | {"numpy", "pandas"}) == []
+
+
 @promise("programs:checked")
 @pytest.mark.parametrize(
     ("source", "faults"),
