@@ -3,6 +3,7 @@
 A key that is there twice is refused, since one of its values would not count.
 """
 
+import json
 from typing import Any
 
 import yaml
@@ -29,6 +30,15 @@ def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
         raise yaml.YAMLError("it is nested too deeply") from None
     finally:
         loader.dispose()
+
+
+def as_json(value: Any) -> Any:
+    """Return what YAML holds as JSON has it: a date is text. Raises ValueError, naming the fix."""
+    try:
+        return json.loads(json.dumps(value, default=str))
+    except (TypeError, ValueError) as error:
+        # A key that is a date or a list, or a part that holds itself.
+        raise ValueError(f"cannot be written as JSON: {error}; put keys in quotes") from None
 
 
 def _check(root: yaml.Node, loader: yaml.SafeLoader) -> None:

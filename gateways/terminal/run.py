@@ -1,7 +1,6 @@
 """The commands `run` and `attach`: start a run, or return to it, and follow it to its end."""
 
 import asyncio
-import json
 from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +15,7 @@ from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
 from backstay.task.task import Task
-from backstay.yaml_text import read_yaml
+from backstay.yaml_text import as_json, read_yaml
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.definitions import task_of
 from gateways.terminal.exit_codes import DETACHED, DONE, ENDED
@@ -212,7 +211,6 @@ def _read(path: Path, field: str) -> Any:
     if not isinstance(data, dict):
         raise TaskInvalid(f"--{field}: {path} is not a mapping of fields; see the examples folder")
     try:
-        return json.loads(json.dumps(data, default=str))
-    except (TypeError, ValueError) as error:
-        # A key that is a date or a list, or a part that holds itself.
-        raise TaskInvalid(f"--{field}: {path} cannot be written as JSON: {error}; put keys in quotes") from None
+        return as_json(data)
+    except ValueError as error:
+        raise TaskInvalid(f"--{field}: {path} {error}") from None

@@ -169,3 +169,17 @@ async def test_a_policy_is_compared_with_the_cases_of_a_file(recorded, command, 
         assert "there is no file nowhere.yaml" in await command("policy", *asked, code=2)
     cases.write_text("- {tool: mail.send_email, expect: ask}\n")
     assert "case 1: " in await command("policy", "test", str(cases), code=2)
+
+
+@promise("ledger:cases-dates")
+async def test_a_date_without_quotes_in_a_case_is_text_as_in_a_call(recorded, command, tmp_path):
+    policy, cases = tmp_path / "dates.yaml", tmp_path / "cases.yaml"
+    policy.write_text('deny: [{tool: mail.send_email, when: {subject: {equals: "2026-01-01"}}}]\n')
+    cases.write_text(
+        "- {tool: mail.send_email, arguments: {subject: 2026-01-01}, expected: deny}\n"
+        "- {tool: mail.send_email, arguments: {subject: 2026-02-02}, expected: ask}\n"
+    )
+    assert "2 cases: 2 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
+    cases.write_text("- {tool: mail.send_email, arguments: {subject: {2026-01-01: x}}, expected: ask}\n")
+    told = await command("policy", "test", str(cases), "--policy", str(policy), code=2)
+    assert "case 1: cannot be written as JSON" in told

@@ -12,6 +12,7 @@ from backstay.policies.ruling import Permission, Ruling
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
+from backstay.yaml_text import as_json
 from gateways.terminal.exit_codes import DONE, FAILED
 from gateways.terminal.flags import Output, User, today
 from gateways.terminal.session import silence_logs
@@ -76,8 +77,8 @@ def read_cases(said: Any, path: Path) -> list[PolicyCase]:
     found: list[PolicyCase] = []
     for number, case in enumerate(said, 1):
         try:
-            found.append(PolicyCase.admit(case))
-        except TaskInvalid as error:
+            found.append(PolicyCase.admit(as_json(case)))
+        except (TaskInvalid, ValueError) as error:
             raise SettingsInvalid(f"{path}: case {number}: {error}") from None
     return found
 
