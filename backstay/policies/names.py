@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from backstay.frozen import Frozen
+from backstay.policies.engine_tools import ENGINE_TOOLS
 from backstay.policies.glob import matches
 from backstay.policies.places import how_to_write
 from backstay.policies.policy import Policy
@@ -13,8 +14,7 @@ from backstay.policies.rule import Rule, clip_line
 from backstay.shown import one_line
 from backstay.tools.own_server import OWN
 
-ENGINE = frozenset({"run_program", "propose_plan"})
-"""The engine's own tools that are ruled on."""
+_ENGINE = frozenset(name.partition(".")[2] for name in ENGINE_TOOLS)
 
 
 class ProviderTools(Frozen):
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Finding]:
     """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
-    known = {**offered, "engine": ProviderTools(tools=ENGINE)}
+    known = {**offered, "engine": ProviderTools(tools=_ENGINE)}
     found: list[Finding] = []
     for section, rules in policy.sections():
         for index, rule in enumerate(rules):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from typing import Any
 
 from backstay.policies.policy import Policy, rule
 from backstay.policies.rule import Rule
@@ -19,7 +20,12 @@ def rule_on_plan(policy: Policy, tools: Sequence[str]) -> Ruling:
 
     A rule that allows it says nothing of who must approve it.
     """
-    return reduce(stricter, (ruling for layer in policy.layers for ruling in _said(policy, layer, tools)))
+    return rule_on_proposal(policy, {"tools": list(dict.fromkeys(tools)), "steps": len(tools)})
+
+
+def rule_on_proposal(policy: Policy, arguments: dict[str, Any]) -> Ruling:
+    """Rule on a plan by what rules see of it: its `tools`, each once, and the number of its `steps`."""
+    return reduce(stricter, (ruling for layer in policy.layers for ruling in _said(policy, layer, arguments)))
 
 
 def goes_without_people(policy: Policy) -> bool:
@@ -27,10 +33,10 @@ def goes_without_people(policy: Policy) -> bool:
     return policy.layers[-1].plans == "allow"
 
 
-def _said(policy: Policy, layer: Policy, tools: Sequence[str]) -> Iterator[Ruling]:
+def _said(policy: Policy, layer: Policy, arguments: dict[str, Any]) -> Iterator[Ruling]:
     own = "" if layer is policy.layers[-1] else "task's own "
     only = Policy(deny=_naming(layer.deny), ask=_naming(layer.ask), groups=layer.groups, default=_ALLOWED)
-    ruling = rule(only, PROPOSE_PLAN, {"tools": list(dict.fromkeys(tools)), "steps": len(tools)})
+    ruling = rule(only, PROPOSE_PLAN, arguments)
     yield ruling.model_copy(update={"rule": f"{own}{ruling.rule}"})
     if layer.plans in {"ask", "deny"}:
         yield Ruling(verdict=layer.plans, rule=f"{own}plans: {layer.plans}")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from backstay.authority import principal
 from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
-from backstay.policies.policy import rule
+from backstay.policies.engine_tools import ENGINE_TOOLS, rule_on_any
 from backstay.policies.ruling import Ruling, rule_on_change
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -74,7 +74,7 @@ async def why(
             known = (await store.definitions.digests()).get(tool)
         if known and digest not in known:
             facts = facts.model_copy(update={"changed": True})
-    ruling = rule(policy, facts, given, lines=lines, today=today())
+    ruling = rule_on_any(policy, facts, given, lines=lines, today=today())
     ruling = rule_on_change(ruling, tool) if facts.changed else ruling
     obeyed = {line.id for line in lines}
     about = [row for row in kept if row.line is not None and (row.line.tool, row.user_id) == (tool, user)]
@@ -178,6 +178,8 @@ async def _facts(settings: Settings, name: str, user: str) -> tuple[Tool, str]:
     from opening import open_toolbox
 
     silence_logs(settings)
+    if name in ENGINE_TOOLS:
+        return ENGINE_TOOLS[name], ""
     async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     definition = catalog.definitions.get(name)

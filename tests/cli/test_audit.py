@@ -171,6 +171,27 @@ async def test_a_policy_is_compared_with_the_cases_of_a_file(recorded, command, 
     assert "case 1: " in await command("policy", "test", str(cases), code=2)
 
 
+@promise("ledger:cases-engine")
+async def test_the_engines_own_tools_are_in_cases_and_explained_as_any_other(recorded, command, tmp_path):
+    policy, cases = tmp_path / "engine.yaml", tmp_path / "cases.yaml"
+    policy.write_text(
+        "deny: [{tool: engine.run_program, when: {source: {contains: eval}}}]\n"
+        "ask: [{tool: engine.propose_plan, when: {steps: {gt: 9}}}]\n"
+        'allow: [{tool: engine.delegate, when: {task: {equals: "count"}}}]\n'
+    )
+    cases.write_text(
+        "- {tool: engine.run_program, arguments: {source: eval(x)}, expected: deny, rule: 'deny[0]'}\n"
+        "- {tool: engine.run_program, arguments: {source: return 1}, expected: allow}\n"
+        "- {tool: engine.propose_plan, arguments: {tools: [mail.send_email], steps: 10}, expected: ask}\n"
+        "- {tool: engine.propose_plan, arguments: {tools: [mail.send_email], steps: 2}, expected: allow}\n"
+        "- {tool: engine.delegate, arguments: {task: count}, expected: allow, rule: 'allow[0]'}\n"
+        "- {tool: engine.delegate, arguments: {task: send}, expected: ask}\n"
+    )
+    assert "6 cases: 6 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
+    told = json.loads(await command("policy", "why", "engine.run_program", "--output", "json"))
+    assert (told["tool"], told["verdict"]) == ("engine.run_program", "allow")
+
+
 @promise("ledger:cases-dates")
 async def test_a_date_without_quotes_in_a_case_is_text_as_in_a_call(recorded, command, tmp_path):
     policy, cases = tmp_path / "dates.yaml", tmp_path / "cases.yaml"

@@ -14,6 +14,7 @@ from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent, divided, left_of
 from backstay.budgets.usage import Usage
 from backstay.effects.compensation import UndoOutcome, compensation_of
+from backstay.policies.engine_tools import DELEGATION
 from backstay.provenance.source import ArgumentSources
 from backstay.shown import one_line
 from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, subrun_id
@@ -21,7 +22,7 @@ from backstay.task.decision import Delegate, Delegation
 from backstay.task.result import Outcome
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import DELEGATE, Safety, Tool, ToolCall, ToolResult
+from backstay.tools.tool import DELEGATE, ToolCall, ToolResult
 from workflows.calls.rollback import Rollback
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import refused
@@ -30,12 +31,6 @@ from workflows.context.run_context import RunContext
 from workflows.dispatch.children import fault_of, start_run
 from workflows.state.work import OpenSubrun
 
-TOOL = Tool(
-    name=DELEGATE,
-    safety=Safety.RESTRICTED_WRITE,
-    audience="own",
-    undo="its effects are undone with those of this run, each as far as it can be",
-)
 INHERITED = frozenset(
     {"user_id", "session_id", "by", "profile", "model", "metadata", "extra_context", "on_failure", "rehearse"}
 )
@@ -275,7 +270,9 @@ def _as_call(part: Delegation, share: Share | None) -> ToolCall:
     arguments |= {} if share is None else {"share": share.shown}
     arguments |= {} if part.policy is None else {"policy": part.policy}
     # It goes nowhere by itself: where values came from is looked at in each call of the sub-run.
-    return ToolCall(id=part.call_id, tool=TOOL, arguments=arguments, reason=part.reason, sources=ArgumentSources())
+    return ToolCall(
+        id=part.call_id, tool=DELEGATION, arguments=arguments, reason=part.reason, sources=ArgumentSources()
+    )
 
 
 def _shown(spent: Spent) -> dict[str, Any]:

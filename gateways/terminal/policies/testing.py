@@ -7,7 +7,8 @@ from pydantic import Field
 
 from backstay.errors import SettingsInvalid, TaskInvalid
 from backstay.frozen import Frozen
-from backstay.policies.policy import Policy, rule
+from backstay.policies.engine_tools import ENGINE_TOOLS, rule_on_any
+from backstay.policies.policy import Policy
 from backstay.policies.ruling import Permission, Ruling
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -105,4 +106,5 @@ async def facts_of_all(settings: Settings, user: str) -> dict[str, Tool]:
 
 def ruling_on(policy: Policy, facts: dict[str, Tool], tool: str, arguments: dict[str, Any]) -> Ruling | None:
     """Return what a policy says of a call in a new run; None for a tool that nobody knows."""
-    return None if tool not in facts else rule(policy, facts[tool], arguments, today=today())
+    known = ENGINE_TOOLS.get(tool) or facts.get(tool)
+    return None if known is None else rule_on_any(policy, known, arguments, today=today())
