@@ -48,6 +48,8 @@ class Hindrance:
     why: str
     bearable: bool = False
     """Whether the plan goes on all the same."""
+    ends_group: bool = False
+    """Whether what the other steps of its group did is undone."""
 
 
 class Executing:
@@ -114,6 +116,8 @@ class Executing:
         if hindrance is not None:
             step = self.run.steps[first].model_copy(update={"reason": hindrance.reason, "error": hindrance.why})
             self._set(first, step)
+            if hindrance.ends_group:
+                await self._undo_group(first)
             if not hindrance.bearable:
                 self._refuse(first, hindrance.why)
             return False
@@ -130,13 +134,15 @@ class Executing:
         if (without := self.fallen.get(index)) is not None:
             # People saw beforehand that it falls away, so it ends nothing.
             return Hindrance("dependency_failed", f"it is not made without step {without}", bearable=True)
-        for needed in self.needs.of[index]:
-            if needed not in self.context.state.step_results:
-                fault = f"ArgumentsInvalid: it refers to step {needed}, which gave no result"
-                return Hindrance("dependency_failed", fault)
         step = run.plan.steps[index]
         if step.group and any(self._failed(other) for other in self._group(step.group)):
             return Hindrance("dependency_failed", f"another step of {step.group} failed", bearable=True)
+        for needed in self.needs.of[index]:
+            if needed not in self.context.state.step_results:
+                fault = f"ArgumentsInvalid: it refers to step {needed}, which gave no result"
+                # A plan that goes on without a step goes on without what needs it, too.
+                bearable = run.steps[needed].status is not StepStatus.SUCCESS
+                return Hindrance("dependency_failed", fault, bearable=bearable, ends_group=True)
         failed = [other for other in range(index) if run.steps[other].status is StepStatus.FAILED]
         by_plan = any(not run.plan.steps[other].continue_on_failure for other in failed)
         allowed = any(matches(glob, step.tool) for glob in run.plan.allowed_side_effects)

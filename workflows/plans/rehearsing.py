@@ -92,6 +92,8 @@ class PlanRehearsals:
             return
         needed = steps_named(index, run.plan.steps[index].arguments, answer.arguments)
         lacking = next((other for other in needed if other not in rehearsal.results), None)
+        # A plan that goes on without a step goes on without what needs it, too.
+        bearable = run.plan.may_fail(index) or lacking in rehearsal.failed
         if lacking is not None:
             fault = f"ArgumentsInvalid: it refers to step {lacking}, which gave no result"
             rehearsal = rehearsal.model_copy(update={"failed": rehearsal.failed | {index: fault}})
@@ -100,7 +102,7 @@ class PlanRehearsals:
             simulated = simulated or answer.effectful
             rehearsal = await self._rehearsed_step(run, index, answer, rehearsal, most_s, simulated=simulated)
         self._keep(plan_id, rehearsal)
-        if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
+        if (fault := rehearsal.failed.get(index)) and not bearable:
             raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")
 
     async def _rehearsed_step(  # called in one place, by what they are

@@ -147,7 +147,8 @@ class Model:
         needed = self.needed(index)
         if needed is not None and self.status[needed] not in {"success", "rolled_back"}:
             self.reason[index] = "dependency_failed"
-            return bears
+            self.undo(others)
+            return True
         if any(self.status[i] == "failed" or self.reason[i] == "dependency_failed" for i in others if i != index):
             self.reason[index] = "dependency_failed"
             return True

@@ -202,6 +202,26 @@ async def test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_n
     assert [arguments["subject"] for _, arguments in requested(opened, handle)] == ["s", "last"]
 
 
+@promise("plans:abort-needed")
+async def test_what_needs_a_step_that_may_fail_is_left_out_also_through_others_and_with_its_group(opened):
+    handle = await opened.start(
+        task(
+            send("nobody", continue_on_failure=True),
+            send(subject="pair", transactional="pair"),
+            send(subject="needs", body="${steps.0.result.message_id}", transactional="pair"),
+            send(subject="through", body="${steps.2.result.message_id}"),
+            send(subject="last"),
+        )
+    )
+    result = await ended(handle)
+    assert result["outcome"] == "completed", result["error"]
+    assert [step["reason"] for step in result["raw_outputs"]["steps"]] == [
+        *[None, None, "dependency_failed", "dependency_failed", None]
+    ]
+    sent = [arguments.get("subject", tool) for tool, arguments in requested(opened, handle)]
+    assert sent == ["s", "pair", "recall_email", "last"]
+
+
 @promise("plans:rejected")
 async def test_a_rejected_step_ends_the_plan_before_its_first_step_unless_it_may_fail(opened):
     verdicts = {"2": {"verdict": "reject"}}

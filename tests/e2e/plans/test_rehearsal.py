@@ -110,6 +110,21 @@ async def test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_withou
     assert len(rehearsed) == 3
 
 
+@promise("plans:abort-needed")
+async def test_what_needs_a_step_that_may_fail_is_left_out_of_a_rehearsal_too(shared):
+    opened, _ = shared
+    reads = {"tool": "mail.list_customers", "arguments": {"limit": 1}}
+    lost = {"tool": "mail.list_sent", "arguments": {"to": "${steps.0.result.no.such}"}, "continue_on_failure": True}
+    needs = [send(subject="needs", body="${steps.1.result.total}"), send(body="${steps.2.result.message_id}")]
+    handle = await opened.start(given(reads, lost, *needs, send("b@x.example", subject="last")))
+    (request,) = await pending(handle)
+    assert request["kind"] == "plan"
+    await decide(handle, request)
+    result = await ended(handle)
+    assert (result["outcome"], sends(opened, handle)) == ("completed", ["last"]), result["error"]
+    assert [reason for _, reason in (await states(handle))[1]] == ["", "", *["dependency_failed"] * 2, ""]
+
+
 @promise("approvals:rehearsal-differs")
 async def test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs(shared):
     opened, _ = shared
