@@ -177,6 +177,7 @@ class Activities:
 
     def together(self) -> AbstractAsyncContextManager[Waiting]:
         """Let what an activity writes wait for its next transaction, or for its end."""
+        self.resources.secrets.look_once()
         return self.store.together()
 
     async def as_made(self, ask: OfEffect) -> OfEffect:

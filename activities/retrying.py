@@ -60,7 +60,6 @@ def implements(
         @functools.wraps(method)
         async def run(self: Any, ask: Any) -> Answer:
             _begun.set(uptime())
-            self.resources.secrets.look_once()
             try:
                 with _heartbeats():
                     async with self.together():

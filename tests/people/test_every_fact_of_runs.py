@@ -54,6 +54,7 @@ from tests.slack_blocks import text_of
 from workflows.state.state import RunState
 from workflows.view import details
 
+AT = "2033-04-05T16:17:18+00:00"
 BUDGET = {"max_steps": 811, "max_tool_calls": 823, "max_llm_cost_usd": 827.5}
 USAGE = {"steps": 311, "tool_calls": 313, "llm_cost_usd": 3.1714, "models": {"mark-asked-model": {"output_tokens": 1}}}
 EVENTS = [
@@ -189,7 +190,7 @@ def slack(seen):
     ]
     if seen.result is not None:
         named = {"workflow_id": found.workflow_id, "run_id": found.run_id, "result": seen.result}
-        said.append(told(Notice(id="n", sequence=1, event=NoticeKind.ENDED, at="", **named)))
+        said.append(told(Notice(id="n", sequence=1, event=NoticeKind.ENDED, at=AT, **named)))
     for request in seen.pending:
         posted = PostedRequest(workflow_id=found.workflow_id, request=request)
         said.append(text_of([block.to_dict() for block in request_blocks(posted)]))
@@ -227,7 +228,7 @@ def mail(seen):
     named = {"workflow_id": seen.found.workflow_id, "run_id": seen.found.run_id, "user_id": seen.found.user_id}
     named |= {"task": seen.found.text, "links": {"page": "https://page.example/"}}
     asked = [
-        Notice(id="n", sequence=1, event=NoticeKind.ASKED, at="", request=each.plain(), **named)
+        Notice(id="n", sequence=1, event=NoticeKind.ASKED, at=AT, request=each.plain(), **named)
         for each in seen.pending
     ]
     return "\n".join(_message(notice, "us@x.example", "you@x.example").get_content() for notice in asked)
@@ -242,7 +243,7 @@ async def webhook(seen):
         return httpx2.Response(200)
 
     named = {"workflow_id": seen.found.workflow_id, "run_id": seen.found.run_id, "user_id": seen.found.user_id}
-    named |= {"session_id": seen.found.session_id, "task": seen.found.text, "id": "n", "at": ""}
+    named |= {"session_id": seen.found.session_id, "task": seen.found.text, "id": "n", "at": AT}
     named |= {"namespace": "mark-namespace"}
     told = [{"event": NoticeKind.ASKED, "request": each.plain()} for each in seen.pending]
     result = {name: value for name, value in (seen.result or {}).items() if name not in _RESULT}

@@ -37,6 +37,7 @@ from tests.requirements import promise
 from tests.slack_blocks import text_of
 from workflows.view import request_details
 
+AT = "2030-01-02T03:04:05+00:00"
 VISITOR = Visitor(by="mark-visitor@x.example")
 CALL = {
     "index": 71,
@@ -212,7 +213,14 @@ def slack(case, request):
 
 def mail(_case, request):
     links = {"page": request.links.page}
-    told = {"id": "n", "sequence": 1, "event": "asked", "at": "", "workflow_id": "mark-workflow", "run_id": "mark-run"}
+    told = {
+        "id": "n",
+        "sequence": 1,
+        "event": "asked",
+        "at": "2030-01-02T03:04:05+00:00",
+        "workflow_id": "mark-workflow",
+        "run_id": "mark-run",
+    }
     told |= {"task": request.task, "user_id": request.user_id, "request": request.plain(), "links": links}
     message = _message(Notice.model_validate(told), "us@x.example", "mark-approver@x.example")
     return f"{message['Subject']}\n{message.get_content()}"
@@ -255,7 +263,14 @@ async def webhook(_case, request):
         posted.append(sent.content.decode())
         return httpx2.Response(200)
 
-    told = {"id": "n", "sequence": 1, "event": "asked", "at": "", "workflow_id": "mark-workflow", "run_id": "mark-run"}
+    told = {
+        "id": "n",
+        "sequence": 1,
+        "event": "asked",
+        "at": "2030-01-02T03:04:05+00:00",
+        "workflow_id": "mark-workflow",
+        "run_id": "mark-run",
+    }
     told |= {"task": request.task, "user_id": request.user_id, "request": request.plain(), "links": {}}
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(receive)) as client:
         await Webhook(client, "http://127.0.0.1/", None).send(Notice.model_validate(told))
