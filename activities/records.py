@@ -94,6 +94,7 @@ class RunSecrets:
     async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> RunHandles:
         """Store what handles stand for."""
         count = await self._store.remember(run, entries)
+        self.tell(run, count)
         return await self._keep(run, entries, count)
 
     async def _keep(self, run: str, entries: Mapping[str, SecretValue], count: int) -> RunHandles:

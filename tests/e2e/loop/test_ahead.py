@@ -161,6 +161,8 @@ async def test_the_same_activity_asks_after_calls_of_which_one_is_known_to_have_
 @pytest.mark.parametrize("lives", ["here", "elsewhere", "left-behind-here"])
 async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_same_step(opened, monkeypatch, lives):
     asked = asked_through_the_server(monkeypatch)
+    # However long the call takes here: only a run that was terminated is worth asking the server about.
+    monkeypatch.setattr("activities.steps.ENDED_UNSEEN_S", 600)
     if lives == "elsewhere":
         monkeypatch.setattr(CachedRuns, "says", lambda *_: None)
     if lives == "left-behind-here":
@@ -180,6 +182,25 @@ async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_sa
     assert "leave out France" in heard[0]
     made = activities_in((await handle.fetch_history()).events)
     assert [name for name, _, _ in made].count("ask_model") == 3
+
+
+@promise("runs:one-activity")
+async def test_a_run_that_has_left_the_cache_of_its_worker_is_asked_through_the_server(temporal, tmp_path, monkeypatch):
+    asked = asked_through_the_server(monkeypatch)
+    monkeypatch.setattr("activities.steps.ENDED_UNSEEN_S", 600)
+    rules = Desk()
+    server = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": "seen", "until": "go"}})
+    site = {"policy": POLICY, "toolbox": toolbox_of_servers(tmp_path, desk=server), "replayed": False}
+    async with engine(temporal, tmp_path, rules, cached=1, **site) as made:
+        made.desk, made.server = rules, server
+        first = await begun(made, "first", LOOK)
+        await called(made, "look", 1)
+        # There is room for a single one.
+        assert (await ended(await begun(made, "second")))["outcome"] == "completed"
+        (tmp_path / "go").touch()
+        assert (await ended(first))["outcome"] == "completed"
+
+    assert first.id in asked
 
 
 @promise("runs:one-activity")
