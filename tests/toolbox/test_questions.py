@@ -147,9 +147,10 @@ async def test_a_write_that_needs_an_address_visited_first_asks_for_that_and_is_
         asked = (await call(toolbox, "raw.send", before_send=nothing, reply=visited)).question
         assert asked.requests[0].url == "https://consent.example.com/b"
         declined = InputResponse(kept(asked), None, declined=True)
+        answering(FINE)
         refusal = await call(toolbox, "raw.send", before_send=nothing, reply=declined)
         assert (refusal.success, refusal.question, refusal.may_have_acted) == (False, None, False)
-        answering(FINE)
+        assert "a person declined" in refusal.error
         answer = await call(toolbox, "raw.send", before_send=nothing, reply=InputResponse(kept(asked), None))
         assert (answer.data, answer.question) == ("fine", None)
 
@@ -209,6 +210,24 @@ async def test_a_write_that_went_on_with_an_answer_and_keeps_back_its_own_is_not
         asked = (await call(toolbox, "raw.give", before_send=nothing)).question
         answer = await call(toolbox, "raw.give", before_send=nothing, reply=InputResponse(kept(asked), {}))
     assert (answer.success, answer.may_have_acted, calls) == (False, True, ["give", "give"])
+
+
+@promise("approvals:declined")
+async def test_a_declined_call_is_not_made_where_its_server_can_no_longer_be_told(opened, raw, tmp_path):
+    tools = [{"name": "give", "inputSchema": {"type": "object"}}]
+    entry = raw(tools=tools, discover=SPEAKS, answers={"give": {"rounds": {"": ASKED, "one": GONE}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        asked = (await call(toolbox, "raw.give", before_send=nothing)).question
+        declined = InputResponse(kept(asked), None, declined=True)
+        raw(tools=tools, discover=SPEAKS, answers={"give": {"rounds": {"": FINE, "one": GONE}}})
+        forgotten = await call(toolbox, "raw.give", before_send=nothing, reply=declined)
+    raw(tools=tools, answers={"give": FINE})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        older = await call(toolbox, "raw.give", before_send=nothing, reply=declined)
+    assert [(each.success, each.question, each.may_have_acted) for each in (forgotten, older)] == [
+        (False, None, False)
+    ] * 2
+    assert (forgotten.error, "a person declined" in older.error) == ("no such state", True)
 
 
 @promise("approvals:nothing-sent")

@@ -22,6 +22,9 @@ from pydantic import ValidationError
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.json_safe import json_safe
 
+VISIT = "backstay:visit"
+"""Marks the question whether a person has visited an address; its server asked nothing, so no answer is sent."""
+
 
 def input_required(result: InputRequiredResult) -> InputRequired | None:
     """Return what a server of the newest revision asks; None when it asks for what only a host with a model offers.
@@ -47,7 +50,7 @@ def visit_required(error: MCPError) -> InputRequired | None:
     for asked in listed if isinstance(listed, list) else ():
         with suppress(ValidationError):
             params = ElicitRequestURLParams.model_validate(asked)
-            return InputRequired(requests=(_request(params, "answer"),))
+            return InputRequired(requests=(_request(params, "answer"),), state=VISIT)
     return None
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
 from toolbox.mcp.connection import McpConnection
-from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required, visit_required
+from toolbox.mcp.elicitation import VISIT, CallElicitations, elicit_results, input_required, visit_required
 from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import CAP, GONE, PROBE_S, HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
@@ -57,12 +57,18 @@ class ToolCallRequest:
     async def answer(self) -> Answer:
         """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
         reply = self._call.reply
+        told = reply is not None and self._is_told(reply.required)
+        if reply is not None and reply.declined and not (told or reply.required.in_call):
+            # Without the "no", the call could be made all the same.
+            return refused("a person declined what the server asked for first, so the call was not made")
         with self._connection.elicitations.collect(reply) as asked:
-            # Older revisions have no field for it: they know by themselves what was answered.
-            told = reply is not None and not (reply.required.in_call or self._connection.shook_hands)
             answer = await self._sent(reply if told else None)
             answer = await self._waited_for(answer)
         return _with_elicitations(answer, asked) if asked.unanswered else answer
+
+    def _is_told(self, question: InputRequired) -> bool:
+        """Return whether a call says what was answered; older revisions have no field for that, and know it."""
+        return not (question.in_call or question.state == VISIT or self._connection.shook_hands)
 
     async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
         # The findings about one request say nothing of the next.
@@ -74,8 +80,7 @@ class ToolCallRequest:
         except TimeoutError:
             raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
-            if reply is not None and anew and error.code == INVALID_PARAMS and not is_withheld(error.message):
-                # The server no longer knows its own question, and refuses before it does anything.
+            if reply is not None and anew and _is_forgotten(reply, error):
                 return await self._asked_again(reply)
             if (question := self._visit_required(error)) is not None:
                 return Answer(success=False, question=question)
@@ -242,6 +247,14 @@ def replying(reply: InputResponse | None) -> dict[str, Any]:
     if reply is None:
         return may_ask
     return may_ask | {"input_responses": elicit_results(reply) or None, "request_state": reply.required.state}
+
+
+def _is_forgotten(reply: InputResponse, error: MCPError) -> bool:
+    """Return whether a server no longer knows its own question, and so refuses an answer before it does anything.
+
+    A declined call is not begun anew: its server could make it this time without asking.
+    """
+    return not reply.declined and error.code == INVALID_PARAMS and not is_withheld(error.message)
 
 
 def _waits(asked: InputResponse | None) -> bool:
