@@ -342,6 +342,69 @@ async def test_a_person_who_begins_again_and_again_causes_one_registration(autho
         assert issuer.counted["registered"] == 1
 
 
+class Clock:
+    """Show later times than it is."""
+
+    def __init__(self):
+        self.ahead_s, self.monotonic = 0.0, time.monotonic
+
+    def time(self):
+        return time.time() + self.ahead_s
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    shown = Clock()
+    monkeypatch.setattr(oauth_connections, "time", shown)
+    return shown
+
+
+@promise("connections:lost-registration")
+async def test_people_who_sign_in_at_once_cause_no_registration_however_old_the_one_before_is(
+    authority, tmp_path, clock
+):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        await sign_in(connections, authority, issuer)
+        for ahead_s, registered in ((6000, 1), (6001, 1), (6590, 1), (6700, 2)):
+            clock.ahead_s = ahead_s
+            await connections.begin(BO, "notes", BACK)
+            assert issuer.counted["registered"] == registered
+
+
+@promise("connections:lost-registration")
+async def test_a_registration_of_an_older_version_is_used_until_somebody_did_not_come_back(authority, tmp_path, clock):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        await sign_in(connections, authority, issuer)
+        place = "notes", issuer.url, BACK
+        kept = await connections._store.client(*place)
+        await connections._store.keep_client(*place, {**kept, "registered_at": 0.0, oauth_connections.LEFT: True})
+        for ahead_s, registered in ((0, 1), (700, 2)):
+            clock.ahead_s = ahead_s
+            await connections.begin(ANA, "notes", BACK)
+            assert issuer.counted["registered"] == registered
+
+
+@promise("connections:lost-registration")
+@pytest.mark.parametrize(("ends_in_s", "holds"), [(None, True), (5000, True), (1000, False)])
+async def test_where_an_issuer_registers_nobody_any_more_the_registration_of_before_is_used_while_it_holds(
+    authority, tmp_path, clock, ends_in_s, holds
+):
+    ends = 0 if ends_in_s is None else int(time.time()) + ends_in_s
+    issuer = Issuer(registers={"client_secret_expires_at": ends})
+    async with offered(authority, issuer) as (_, notes), opened(tmp_path, notes) as connections:
+        await sign_in(connections, authority, issuer)
+        await connections.begin(BO, "notes", BACK)
+        clock.ahead_s, issuer.registers = 2000, {"client_id": None}
+        if not holds:
+            with pytest.raises(SignInRefused, match="does not register us"):
+                await connections.begin(ANA, "notes", BACK)
+            return
+        for _ in range(2):
+            await connections.begin(ANA, "notes", BACK)
+        assert issuer.access[(await sign_in(connections, authority, issuer)).grant.access_token]
+        assert issuer.counted["registered"] == 2
+
+
 @promise("connections:lost-registration")
 @pytest.mark.parametrize(("ends", "registered"), [(0, 1), (2**40, 1), (1, 2)])
 async def test_a_registration_whose_secret_ends_is_made_anew(authority, tmp_path, ends, registered):

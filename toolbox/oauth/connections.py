@@ -36,9 +36,9 @@ from toolbox.oauth.tokens import (
 RENEWAL_S = 45.0
 """How long one worker alone may renew a connection; longer than all its requests may take."""
 REGISTERED_S = SIGN_IN_S
-"""So long, at least, a registration is used before there is another one."""
+"""So long, at least, somebody who has left with a registration is waited for before there is another one."""
 LEFT = "left"
-"""In what is kept of a registration: somebody has left with it, and nobody has come back since."""
+"""In what is kept of a registration: since when somebody has left with it, and nobody has come back."""
 _BEFORE_END_S = 30.0
 """So long before its end, at most, a token is renewed."""
 _SHARE = 0.1
@@ -354,11 +354,25 @@ class OAuthConnections:
         if known is not None:
             return known
         kept: dict[str, Any] | None = await self._store.client(provider, found.issuer, return_to)
+        left = time.time() if kept is None else _left(kept)
         if kept is None or _may_be_lost(kept):
-            made = await register(found.metadata, return_to, found.scope, self.dialer(provider))
-            kept = {**made, "return_to": return_to, "registered_at": time.time()}
-        await self._store.keep_client(provider, found.issuer, return_to, {**kept, LEFT: True})
+            # Where that fails, it is tried again as late as if it had not.
+            kept, left = await self._registered(provider, found, return_to, kept), time.time()
+        await self._store.keep_client(provider, found.issuer, return_to, {**kept, LEFT: left})
         return {name: value for name, value in kept.items() if name != LEFT}
+
+    async def _registered(
+        self, provider: str, found: TokenEndpoints, return_to: str, kept: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """Return a new registration; where there is none, the one of before, as long as its secret holds."""
+        try:
+            made = await register(found.metadata, return_to, found.scope, self.dialer(provider))
+        except (SignInRefused, *_FAULTS) as error:
+            if kept is None or _secret_ends(kept) <= time.time():
+                raise
+            _log.warning("connection.not_registered", provider=provider, reason=one_line(str(error), 300))
+            return kept
+        return {**made, "return_to": return_to, "registered_at": time.time()}
 
     async def _came_back(self, provider: str, issuer: str, client: dict[str, Any]) -> None:
         """Keep that an issuer knows a client that was registered there: it has sent somebody back with a code."""
@@ -423,8 +437,17 @@ def _may_be_lost(kept: dict[str, Any]) -> bool:
     An issuer that has lost a client says so on its own page, where only the person sees it.
     """
     now = time.time()
-    ends = kept.get("client_secret_expires_at") or float("inf")
-    return ends <= now + SIGN_IN_S or (LEFT in kept and kept.get("registered_at", 0.0) <= now - REGISTERED_S)
+    return _secret_ends(kept) <= now + SIGN_IN_S or (LEFT in kept and _left(kept) <= now - REGISTERED_S)
+
+
+def _left(kept: dict[str, Any]) -> float:
+    """Return since when nobody has come back; it begins now where nobody has left, or an older version kept no time."""
+    left = kept.get(LEFT)
+    return left if isinstance(left, float) else time.time()
+
+
+def _secret_ends(kept: dict[str, Any]) -> float:
+    return kept.get("client_secret_expires_at") or float("inf")
 
 
 def _text(address: Any) -> str | None:
