@@ -407,11 +407,28 @@ async def test_where_an_issuer_registers_nobody_any_more_the_registration_of_bef
 
 @promise("connections:lost-registration")
 @pytest.mark.parametrize(("ends", "registered"), [(0, 1), (2**40, 1), (1, 2)])
-async def test_a_registration_whose_secret_ends_is_made_anew(authority, tmp_path, ends, registered):
+async def test_a_registration_whose_secret_ends_is_made_anew_once_in_ten_minutes(
+    authority, tmp_path, clock, ends, registered
+):
     issuer = Issuer(registers={"client_secret_expires_at": ends})
     async with offered(authority, issuer) as (_, notes), opened(tmp_path, notes) as connections:
-        for _ in range(2):
+        for ahead_s, count in ((0, 1), (500, 1), (700, registered), (1200, registered)):
+            clock.ahead_s = ahead_s
             await sign_in(connections, authority, issuer)
+            assert issuer.counted["registered"] == count
+
+
+@promise("connections:lost-registration")
+@pytest.mark.parametrize(("error", "registered"), [("access_denied", 1), ("unauthorized_client", 2)])
+async def test_a_person_who_comes_back_without_a_code_shows_that_a_registration_is_known(
+    authority, tmp_path, clock, error, registered
+):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        back = await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
+        with pytest.raises(SignInRefused, match=error):
+            await connections.finish(ANA, "notes", {"state": back["state"], "iss": back["iss"], "error": error})
+        clock.ahead_s = 6000
+        await connections.begin(ANA, "notes", BACK)
         assert issuer.counted["registered"] == registered
 
 

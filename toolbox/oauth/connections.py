@@ -36,7 +36,7 @@ from toolbox.oauth.tokens import (
 RENEWAL_S = 45.0
 """How long one worker alone may renew a connection; longer than all its requests may take."""
 REGISTERED_S = SIGN_IN_S
-"""So long, at least, somebody who has left with a registration is waited for before there is another one."""
+"""So long, at least, a registration is used, and whoever left with it is waited for, before there is another."""
 LEFT = "left"
 """In what is kept of a registration: since when somebody has left with it, and nobody has come back."""
 _BEFORE_END_S = 30.0
@@ -144,12 +144,14 @@ class OAuthConnections:
             validate_authorization_response_iss(given.get("iss"), OAuthMetadata.model_validate(sealed["metadata"]))
         except OAuthFlowError:
             raise SignInRefused("another issuer answered than the one that was asked; nothing was connected") from None
+        # An issuer sends back nobody for a client that it does not know.
+        if given.get("error") not in {"unauthorized_client", "invalid_client"}:
+            await self._came_back(provider, sealed["issuer"], sealed["client"])
         if "error" in given:
             word = fault_word(given.get("error"))
             raise SignInRefused(f"{sealed['issuer']} did not sign you in{f': {word}' if word else ''}")
         if not given.get("code"):
             raise SignInRefused("no code came back; begin again")
-        await self._came_back(provider, sealed["issuer"], sealed["client"])
         try:
             return await exchange(sealed, given["code"], self.dialer(provider))
         except _FAULTS as error:
@@ -375,7 +377,7 @@ class OAuthConnections:
         return {**made, "return_to": return_to, "registered_at": time.time()}
 
     async def _came_back(self, provider: str, issuer: str, client: dict[str, Any]) -> None:
-        """Keep that an issuer knows a client that was registered there: it has sent somebody back with a code."""
+        """Keep that an issuer knows a client that was registered there: it has sent somebody back."""
         if await self._is_kept(provider, issuer, client):
             await self._store.keep_client(provider, issuer, client["return_to"], client)
 
@@ -437,7 +439,9 @@ def _may_be_lost(kept: dict[str, Any]) -> bool:
     An issuer that has lost a client says so on its own page, where only the person sees it.
     """
     now = time.time()
-    return _secret_ends(kept) <= now + SIGN_IN_S or (LEFT in kept and _left(kept) <= now - REGISTERED_S)
+    before = now - REGISTERED_S
+    ends = _secret_ends(kept) <= now + SIGN_IN_S and kept.get("registered_at", 0.0) <= before
+    return ends or (LEFT in kept and _left(kept) <= before)
 
 
 def _left(kept: dict[str, Any]) -> float:
