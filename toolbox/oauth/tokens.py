@@ -1,6 +1,7 @@
 """Speak with an issuer: be known there, exchange a code, renew, and revoke."""
 
 import math
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -30,15 +31,28 @@ _GONE = _SIGN_IN_AGAIN | {
     "unauthorized_client",
     "invalid_request",
     "invalid_scope",
+    "invalid_target",
     "unsupported_grant_type",
-    # As GitHub and Slack say it.
+    # As GitHub, HubSpot, Slack and others say it.
     "bad_refresh_token",
+    "expired_refresh_token",
+    "expired_token",
     "invalid_refresh_token",
+    "token_expired",
+    "token_revoked",
 }
-"""What an issuer says when it will not renew, however often it is asked; anything else may pass."""
+"""What an issuer says when it will not renew, however often it is asked."""
+_PASSING = re.compile(
+    r"(?:server|internal|gateway).?error|unavailable|slow.?down|limit.?(?:ed|exceeded)|rate.?limit|too.?many|throttl"
+    r"|time.?d?.?out|try.?again",
+    re.IGNORECASE,
+)
+"""What it says, with whatever status, when it may renew the next time."""
+_REFUSES = frozenset({400, 401})
+"""With what it refuses the request itself, in whatever words it likes."""
 _GIVEN = frozenset({200, 201})
-_SPOKEN = _GIVEN | {400, 401, 403}
-"""With what an issuer speaks of the request itself; any other status is one of its host, whatever words are with it."""
+_SPOKEN = _GIVEN | _REFUSES | {403}
+"""With what it speaks of the request in words that are known; any other status is one of its host."""
 _BOUND = frozenset({"dpop", "mac", "pop"})
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
@@ -154,9 +168,13 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     at = time.time()
     answer = await dialer.request("POST", grant.token_endpoint, data=data, headers=headers)
     told = parsed(answer)
-    fault = fault_word(told.get("error"))
+    # HubSpot has no `error`, and names it in `status`.
+    said_fault = told.get("error", told.get("status"))
+    fault = fault_word(said_fault)
     if fault in _GONE and answer.status_code in _SPOKEN:
         raise GrantGone(fault)
+    if answer.status_code in _REFUSES and _is_lasting(told.get("error")):
+        raise GrantGone(f"HTTP {answer.status_code}, in words that are not known")
     if answer.status_code not in _GIVEN or fault:
         raise ToolUnavailable(f"{grant.issuer} gives no tokens now: {fault or f'HTTP {answer.status_code}'}")
     try:
@@ -214,8 +232,14 @@ def _authenticated(grant: Grant, said: dict[str, str]) -> tuple[dict[str, str], 
 
 
 def fault_word(said: Any) -> str:
-    """Return what an issuer calls a fault, where it is a word that the protocol knows; its own words go nowhere."""
-    return said if isinstance(said, str) and said in _KNOWN_FAULTS else ""
+    """Return what an issuer calls a fault, where it is a word that is known; its own words go nowhere."""
+    word = said.lower().replace("-", "_") if isinstance(said, str) else ""
+    return word if word in _KNOWN_FAULTS else ""
+
+
+def _is_lasting(error: Any) -> bool:
+    """Return whether an issuer refuses in words that do not say that this may pass."""
+    return isinstance(error, str) and bool(error.strip()) and _PASSING.search(error) is None
 
 
 def _plain(client: OAuthClientInformationFull) -> dict[str, Any]:
