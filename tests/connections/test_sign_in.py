@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -468,6 +469,24 @@ async def test_backstay_asks_for_itself_for_nothing_that_only_renewals_need(auth
         opened(tmp_path, notes, issuer=issuer.url, **auth) as connections,
     ):
         assert issuer.access[await token_of(connections, SERVICE)].scope == "notes"
+
+
+@promise("connections:scopes")
+async def test_what_backstay_was_allowed_for_itself_follows_what_the_operator_names(authority, tmp_path):
+    auth = {"client_id": "service", "client_secret": "own secret of the service", "grant": "client_credentials"}
+    async with offered(authority, Issuer(scopes=MANY)) as (issuer, notes):
+        auth["issuer"] = issuer.url
+        for scopes in (["notes", "admin"], ["notes"], []):
+            async with opened(tmp_path, notes, scopes=scopes, **auth) as connections:
+                tokens = {await token_of(connections, SERVICE) for _ in range(3)}
+                assert [issuer.access[token].scope for token in tokens] == [" ".join(scopes or ["notes"])]
+                # A version before this one kept what was granted, and not what was asked for.
+                known = await connections.usable(SERVICE, "notes")
+                client = {name: value for name, value in known.grant.client.items() if name != "scopes"}
+                older = replace(known.grant, scope="notes admin", client=client)
+                await connections._store.connect(SERVICE, "notes", older, ends_at=None, before=known.id)
+                known = await connections.renewed(await connections.usable(SERVICE, "notes"))
+                assert issuer.access[known.grant.access_token].scope == " ".join(scopes or ["notes"])
 
 
 @promise("connections:scopes")

@@ -248,8 +248,8 @@ class OAuthConnections:
         if found is None or found.grant is None or found.state == "ended":
             return False
         auth, client = self._servers[found.provider].auth, found.grant.client
-        known = None if auth is None else (auth.client_id, auth.client_secret)
-        return (client["client_id"], client["client_secret"]) == known
+        known = None if auth is None else (auth.client_id, auth.client_secret, list(auth.scopes))
+        return (client["client_id"], client["client_secret"], client.get("scopes")) == known
 
     async def _own(self, provider: str, before: str) -> Connection | None:
         """Return the operator's own connection, made in place of the one before; another worker may be first."""
@@ -270,7 +270,8 @@ class OAuthConnections:
             expires_at=0.0,
             token_endpoint=str(found.metadata.token_endpoint),
             revocation_endpoint=_text(found.metadata.revocation_endpoint),
-            client={**client, "grant": "client_credentials"},
+            # The issuer may grant others, which say nothing of whether toolbox.json has changed.
+            client={**client, "grant": "client_credentials", "scopes": list(auth.scopes)},
         )
         made: Connection = await self._store.connect(SERVICE, provider, grant, ends_at=None, before=before)
         return made
