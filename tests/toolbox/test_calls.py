@@ -64,6 +64,8 @@ WITHHELD = [
     "MCP error -32602: Output validation error: Tool send has an output schema but no structured content was provided",
     "Output validation error: outputSchema defined but no structured output returned",
     "Output validation error: 5 is not of type 'string'",
+    "Error executing tool send: 1 validation error for sendOutput result Input should be a valid integer",
+    "Error executing tool send: 2 validation errors for sendDictOutput a Input should be a valid integer",
 ]
 """What servers say once their tool has run, and what it answered does not fit its own output schema."""
 TOOL = {"name": "send", "inputSchema": {"type": "object"}}
@@ -77,6 +79,7 @@ TOOL = {"name": "send", "inputSchema": {"type": "object"}}
         *((said, "doubtful") for said in WITHHELD),
         ("MCP error -32602: Input validation error: Invalid arguments for tool send: to: Required", "failed"),
         ("MCP error -32602: Tool send not found", "failed"),
+        ("Error executing tool send: 1 validation error for sendArguments to Field required", "failed"),
     ],
 )
 async def test_a_write_whose_server_keeps_back_its_answer_may_have_taken_effect(

@@ -33,7 +33,8 @@ _COMPARED = 400_000
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
 _WITHHELD = re.compile(
-    r"output validation error|has an output schema but|invalid structured content|outputSchema defined but",
+    r"output validation error|has an output schema but|invalid structured content|outputSchema defined but"
+    r"|validation errors? for \w+Output\b",
     re.IGNORECASE,
 )
 """In what words the SDKs of servers refuse what a tool answered, after it ran."""
