@@ -268,14 +268,17 @@ async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["O
 async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator["Store"]:
     """Open the store for a worker that fits it; raises WorkerMisfit for one that does not."""
     from backstay.client.roles import demand_same_store
+    from store.database.faults import opening_faults
 
     async with open_store(settings, signs=True) as store:
         await demand_same_store(client, settings.task_queue, store.identity.id)
-        await store.fitness.demand(belongings_of(settings))
-        await store.renewing.renew()
-        await store.deltas.sweep()
-        if settings.payloads != "files":
-            await store.blobs.move_spilled()
+        # A file may be damaged where only these look.
+        with opening_faults():
+            await store.fitness.demand(belongings_of(settings))
+            await store.renewing.renew()
+            await store.deltas.sweep()
+            if settings.payloads != "files":
+                await store.blobs.move_spilled()
         yield store
 
 

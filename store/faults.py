@@ -14,6 +14,9 @@ _FIXES = (
     ("unable to open", "check that the directory exists and may be written"),
     ("not a database", "the file is not a SQLite database; restore it or name another"),
     ("malformed", "the file is damaged; restore it from a backup"),
+    ("authentication failed", "correct the user or the password in BACKSTAY_DATABASE_URL"),
+    ("does not exist", "create it on the server, or correct BACKSTAY_DATABASE_URL"),
+    ("permission denied", "give this user the right to it"),
     ("no such table", "the file was replaced under a running worker; restart the worker"),
 )
 

@@ -14,6 +14,7 @@ from backstay.errors import SettingsInvalid
 from backstay.task.ledger.keys import Signer
 from store.blobs.objects import ObjectLocation, Objects
 from store.database.database import BUSY_TIMEOUT_S, Database
+from store.database.faults import opening_faults
 from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import DatabaseLocation, make_ready, place_of
 from store.database.schema import metadata
@@ -110,16 +111,16 @@ async def open_store(
     """Open the store, created and migrated if needed, and close it on exit.
 
     A `signer` signs the ledger. Leases count by the database's time, unless a `clock` stands for every other one.
-    Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
+    Raises SettingsInvalid for what cannot work until an operator does something, such as a damaged file or a wrong
+    password, and StoreUnavailable when the database does not answer.
     """
     seal = Seal(encryption_keys)
     place = place_of(database_url, home)
     _require_postgres(place, payloads_in_database=payloads_in_database)
     bucket, database = _bucket(objects), _database(place, busy_timeout_s)
     try:
-        async with database.alone():
-            identity = await database.write(partial(_migrated, place))
-            now = await database.timekeeper() if clock is None else lambda _: clock()
+        with opening_faults():
+            identity, now = await _begun(database, place, clock)
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
         store = Store(
             *(database, identity, seal, blobs or home / "blobs"),
@@ -135,6 +136,15 @@ async def open_store(
             await store.blobs.close()
     finally:
         await database.close()
+
+
+async def _begun(
+    database: Database, place: DatabaseLocation, clock: Callable[[], float] | None
+) -> tuple[StoreIdentity, Callable[[Connection], float]]:
+    """Migrate the database where needed; return the identity of the store, and what tells its time."""
+    async with database.alone():
+        identity = await database.write(partial(_migrated, place))
+        return identity, await database.timekeeper() if clock is None else lambda _: clock()
 
 
 def _require_postgres(place: DatabaseLocation, *, payloads_in_database: bool) -> None:

@@ -1,15 +1,23 @@
 """Convert errors of the database and its disk to StoreUnavailable."""
 
+import errno
+import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from backstay.errors import StoreUnavailable
+from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.faults import message_of, unavailable
 
 _DEADLOCK = "40P01"
 """What Postgres answers to the last of those who wait for each other."""
+_NOT_LET_IN = ("28", "3D000", "42501")
+"""How what Postgres answers begins where it does not know the user, the password or the database, or forbids it."""
+_UNUSABLE = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+"""What SQLite answers where a file must be replaced, or opened to this user."""
+_PRIMARY = 0xFF
+"""The bits of an answer of SQLite that tell its kind."""
 
 
 class Collision(StoreUnavailable):
@@ -29,6 +37,27 @@ def faults() -> Generator[None]:
         raise unavailable(_root(error)) from error
 
 
-def _root(error: Exception) -> BaseException:
+@contextmanager
+def opening_faults() -> Generator[None]:
+    """Raise SettingsInvalid, with the same line, where a store cannot be used until an operator does something.
+
+    Only for its opening: one that worked before may well work again.
+    """
+    try:
+        yield
+    except StoreUnavailable as error:
+        if error.__cause__ is None or not _needs_operator(_root(error.__cause__)):
+            raise
+        raise SettingsInvalid(str(error)) from error
+
+
+def _needs_operator(cause: BaseException) -> bool:
+    if isinstance(cause, OSError):
+        return cause.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
+    known = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY in _UNUSABLE
+    return known or str(getattr(cause, "sqlstate", "")).startswith(_NOT_LET_IN)
+
+
+def _root(error: BaseException) -> BaseException:
     """Return the driver's own error, because SQLAlchemy's repeats the statement."""
     return error.orig or error if isinstance(error, DBAPIError) else error

@@ -184,6 +184,13 @@ async def test_a_worker_that_a_server_does_not_answer_ends_with_another_code_tha
     assert (await away.ended(60), names in away.said()) == (1, True), away.said()
 
 
+@promise("workers:store-unusable")
+async def test_a_worker_whose_database_must_be_replaced_is_not_started_again(site):
+    (site.folder / "garbage.db").write_bytes(b"something else entirely" * 100)
+    url = f"sqlite:///{site.folder}/garbage.db"
+    assert "restore it or name another" in await refused(site, "--role", "runs", BACKSTAY_DATABASE_URL=url)
+
+
 @promise("workers:toolbox")
 @pytest.mark.thorough
 async def test_another_toolbox_is_only_named(site):

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, inspect
 from structlog.testing import capture_logs
 
 import store.database.place
-from backstay.errors import SettingsInvalid, StoreUnavailable
+import store.database.sqlite
+from backstay.errors import SettingsInvalid
 from store.database.place import network_filesystem
 from store.database.schema import metadata
 from store.opening import open_store
@@ -227,15 +228,32 @@ async def test_a_home_that_cannot_be_made_is_refused(tmp_path):
             pass
 
 
+async def opening_fault(home: Path) -> str:
+    with pytest.raises(SettingsInvalid) as refused:
+        async with open_store(database_url=None, home=home):
+            pass
+    return str(refused.value)
+
+
 @promise("store:refused")
 async def test_a_file_that_is_no_database_is_reported_in_one_line(tmp_path):
     (tmp_path / "backstay.db").write_bytes(b"something else entirely" * 100)
-    with pytest.raises(StoreUnavailable) as refused:
-        async with open_store(database_url=None, home=tmp_path):
-            pass
-    assert str(refused.value) == (
+    assert await opening_fault(tmp_path) == (
         "store: file is not a database; the file is not a SQLite database; restore it or name another"
     )
+
+
+@promise("store:refused")
+async def test_a_damaged_file_and_one_that_may_not_be_written_are_refused_and_not_only_away(tmp_path, monkeypatch):
+    file = tmp_path / "backstay.db"
+    with monkeypatch.context() as closed:
+        closed.setattr(store.database.sqlite, "_CONNECT", ("PRAGMA query_only = ON",))
+        assert "give this user the right to write the file" in await opening_fault(tmp_path)
+    async with open_store(database_url=None, home=tmp_path):
+        pass
+    whole = file.read_bytes()
+    file.write_bytes(whole[:100] + bytes(4000) + whole[4100:])
+    assert "the file is damaged; restore it from a backup" in await opening_fault(tmp_path)
 
 
 @promise("store:newer")

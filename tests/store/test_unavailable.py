@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from backstay.effects.effect import EffectState
-from backstay.errors import StoreUnavailable
+from backstay.errors import SettingsInvalid, StoreUnavailable
 from backstay.task.event import Event
 from store.effects.types import Intent
 from store.opening import open_store
@@ -180,16 +180,16 @@ async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes
 
 @promise("store:postgres-none")
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "said", "kind"),
     [
-        ("/postgres?host={folder}", None),
-        ("/missing?host={folder}", "missing"),
-        ("/postgres?host=/nowhere", "reachable"),
+        ("/postgres?host={folder}", None, SettingsInvalid),
+        ("/missing?host={folder}", "missing", SettingsInvalid),
+        ("/postgres?host=/nowhere", "reachable", StoreUnavailable),
     ],
 )
-async def test_a_postgres_that_cannot_be_used_is_named_in_one_line(tmp_path, postgres, wrong, said):
+async def test_a_postgres_that_cannot_be_used_is_named_in_one_line(tmp_path, postgres, wrong, said, kind):
     address = "postgresql://stranger:hidden@" if said is None else "postgresql://postgres:hidden@"
-    with pytest.raises(StoreUnavailable) as refused:
+    with pytest.raises(kind) as refused:
         async with open_store(database_url=address + wrong.format(folder=postgres.folder), home=tmp_path):
             pass
     assert (said or "stranger") in str(refused.value)
