@@ -86,7 +86,7 @@ def _say_kept(
     for run, fault in broken.items():
         terminal.say(f"{one_line(run, 200)} is kept, because its records cannot be removed: {fault}", "red")
     for fault in damaged:
-        terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+        terminal.say(f"snapshots of one workspace are kept: {one_line(fault, 300)}", "red")
 
 
 async def _removed(
@@ -116,7 +116,7 @@ async def _removed(
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
-    sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
+    sizes, damaged = await prune_workspaces(settings.home, marked, dry_run=dry_run)
     counted = {"requests": requests, "ledger_rows": rows_gone}
     return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged, broken
 

@@ -5,8 +5,9 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import RestoreReport, SnapshotChange
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
-from system.locks import file_lock
+from system.locks import async_file_lock
 from system.tasks import in_thread_to_its_end
 
 _UNFINISHED = "unfinished"
@@ -283,27 +284,43 @@ class WorkspaceEffects:
         return self._folder / f"{_digest(effect)}.json"
 
 
-def prune_workspaces(home: Path, runs: Collection[str], *, dry_run: bool = False) -> tuple[list[int], list[str]]:
+async def prune_workspaces(
+    home: Path, runs: Collection[str], *, dry_run: bool = False, theirs_only: bool = False
+) -> tuple[list[int], list[str]]:
     """Remove what these runs recorded in the workspaces of a home, and all snapshots that no other run needs.
 
-    Each workspace is locked meanwhile, so that no call is under way in it. Return the sizes of what goes, and for each
-    workspace that keeps all of its snapshots the reason: a snapshot that must stay cannot be read.
+    Each workspace is locked meanwhile, so that no call is under way in it; waiting for that can be cancelled. With
+    `theirs_only`, one that holds no record of these runs is passed over at once. Return the sizes of what goes, and
+    for each workspace that keeps snapshots for it the reason: the disk fails, or one that must stay cannot be read.
     """
     state = home / "workspace-state"
     sizes: list[int] = []
     faults: list[str] = []
     for folder in sorted((state / "written").glob("*")):
-        with file_lock(state / f"{folder.name}.lock"):
-            try:
-                sizes += _prune(folder, Snapshots(home / "snapshots" / folder.name), runs, dry_run=dry_run)
-            except SnapshotDamaged as error:
-                faults.append(str(error))
+        prune = partial(_prune, folder, Snapshots(home / "snapshots" / folder.name), runs, dry_run=dry_run)
+        try:
+            if theirs_only and not _of_runs(await asyncio.to_thread(_records, folder), runs):
+                continue
+            async with async_file_lock(state / f"{folder.name}.lock"):
+                sizes += await in_thread_to_its_end(prune)
+        except (SnapshotDamaged, StoreUnavailable) as error:
+            faults.append(str(error))
+        except OSError as error:
+            faults.append(f"{error.filename or folder}: {error.strerror or error}")
     return sizes, faults
 
 
+def _records(folder: Path) -> dict[Path, EffectRecord]:
+    return {path: record for path in sorted(folder.glob("*.json")) if (record := _read(path)) is not None}
+
+
+def _of_runs(records: Mapping[Path, EffectRecord], runs: Collection[str]) -> list[Path]:
+    return [path for path, record in records.items() if record.effect.rpartition("/")[0] in runs]
+
+
 def _prune(folder: Path, snapshots: Snapshots, runs: Collection[str], *, dry_run: bool) -> list[int]:
-    records = {path: record for path in sorted(folder.glob("*.json")) if (record := _read(path)) is not None}
-    ended = [path for path, record in records.items() if record.effect.rpartition("/")[0] in runs]
+    records = _records(folder)
+    ended = _of_runs(records, runs)
     kept = [record for path, record in records.items() if path not in ended]
     if (begun := _read(folder / _UNFINISHED)) is not None:
         # It is reverted before the next call in the workspace, whoever's effect it was.

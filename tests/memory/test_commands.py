@@ -8,8 +8,9 @@ import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.workspaces.effects import WorkspaceEffects
+from sandbox.workspaces.effects import EffectRecord, WorkspaceEffects
 from sandbox.workspaces.workspace import WorkspaceCall
+from system.locks import file_lock
 from tests.cli.commands import bare, forked
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.recorded import Call, Recorded, remember
@@ -84,6 +85,21 @@ async def test_what_a_forgotten_run_left_in_a_workspace_is_erased_with_it(comman
     assert len(holding(home, b"4711")) == 2
     await command("forget", "--run", "task-other", "--user", "bo", "--yes")
     assert holding(home, b"4711") == []
+
+
+@promise("store:memory-snapshots-waits")
+async def test_forgetting_a_run_waits_for_no_call_in_a_workspace_of_others_and_says_what_the_disk_kept(command, home):
+    state = home / "workspace-state"
+    for key, run in (("hers", "task-boiler/r"), ("theirs", "task-other/r")):
+        (state / "written" / key).mkdir(parents=True)
+        record = EffectRecord(effect=f"{run}/1", tool="run", before="0" * 64)
+        (state / "written" / key / "1.json").write_text(json.dumps(record.plain()), encoding="utf-8")
+    (state / "hers.lock").mkdir()
+    with file_lock(state / "theirs.lock"):
+        said = await command("forget", "--run", "task-boiler", "--user", "ana", "--yes", code=1)
+    assert "snapshots of one workspace stay until `backstay prune`" in said
+    assert f"{state}/hers.lock: Is a directory" in said
+    assert "forgotten; " in said
 
 
 def holding(home, words):

@@ -262,9 +262,9 @@ async def test_pruning_keeps_what_a_revert_replaced_until_its_run_is_pruned(desk
     with pytest.raises(ConnectionResetError):
         await effects.write(desk.call("run", effect="w/1/1", command="make"), cut_off)
     kept = snapshots / "blobs" / hashlib.sha256(b"a person's").hexdigest()
-    prune_workspaces(tmp_path, ["w/2"])
+    await prune_workspaces(tmp_path, ["w/2"])
     assert kept.read_bytes() == b"a person's"
-    prune_workspaces(tmp_path, ["w/1"])
+    await prune_workspaces(tmp_path, ["w/1"])
     assert not kept.exists()
 
 

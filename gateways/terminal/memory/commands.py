@@ -1,6 +1,5 @@
 """The commands `memory search`, `memory show`, `memory forget` and `memory mcp`."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -80,7 +79,7 @@ async def forget(
                 return 1
             erased = await store.forgetting.run(key, owner, by=who)
             for fault in await _snapshots_kept(settings, key):
-                terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+                terminal.say(f"snapshots of one workspace stay until `backstay prune`: {one_line(fault, 300)}", "red")
                 code = 1
     terminal.say(f"forgotten; {erased} payloads were erased. Backups, and Temporal's history, keep what they hold")
     return code
@@ -90,7 +89,7 @@ async def _snapshots_kept(settings: Settings, run: str) -> list[str]:
     """Remove what a run left in workspaces, with its snapshots; return why some of these had to stay."""
     from sandbox.workspaces.effects import prune_workspaces
 
-    _, faults = await asyncio.to_thread(prune_workspaces, settings.home, [run])
+    _, faults = await prune_workspaces(settings.home, [run], theirs_only=True)
     return faults
 
 
