@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from backstay.client.exporting import Exporting
 
 _TRACES = "opentelemetry.sdk.trace"
-_OWN_ONLY = frozenset({"TEMPORAL_API_KEY", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"})
-_OWN_PREFIXES = ("TEMPORAL_TLS", "TEMPORAL_GRPC_META_")
-"""With the names before, what Temporal's own settings read from the environment alone."""
+_ELSEWHERE = ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+"""What may name another server. Temporal's own settings read it, as the next ones, from the environment alone."""
+_PROTECTING = ("TEMPORAL_API_KEY", "TEMPORAL_TLS", "TEMPORAL_GRPC_META_")
 ADDRESS = "localhost:7233"
 START = "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
 TIMEOUT_S = 3.0
@@ -176,15 +176,19 @@ def _is_near(address: str) -> bool:
         return False
 
 
-def place_in_file(settings: Settings) -> dict[str, str]:
+def place_in_file(settings: Settings, otherwise: str = ADDRESS) -> dict[str, str]:
     """Return the address and namespace that the `.env` file gives, where Temporal's own settings name none.
 
-    Raises SettingsInvalid where a file gives what protects the connection, since it is not read there.
+    `otherwise` is the address that is used where neither names one. Raises SettingsInvalid where a file gives what
+    protects the connection, since it is not read there.
     """
     own, known = _own_settings(), settings.environment
+    named = str(own.get("target_host") or known.get("TEMPORAL_ADDRESS") or "")
+    if not named:
+        _refuse_filed(known, _ELSEWHERE)
     # A server on this machine, such as that of `dev`, needs none of it.
-    if not _is_near(str(own.get("target_host", ""))):
-        _refuse_filed(known)
+    if not _is_near(named or otherwise):
+        _refuse_filed(known, (*_ELSEWHERE, *_PROTECTING))
     variables = {"address": ("target_host", "TEMPORAL_ADDRESS"), "namespace": ("namespace", "TEMPORAL_NAMESPACE")}
     return {
         name: known[variable]
@@ -193,10 +197,10 @@ def place_in_file(settings: Settings) -> dict[str, str]:
     }
 
 
-def _refuse_filed(known: Mapping[str, str]) -> None:
+def _refuse_filed(known: Mapping[str, str], beginnings: tuple[str, ...]) -> None:
     process = process_environment()
     for name in sorted(known.keys() - process.keys()):
-        if known[name] and (name in _OWN_ONLY or name.startswith(_OWN_PREFIXES)):
+        if known[name] and name.startswith(beginnings):
             raise SettingsInvalid(
                 f"{name}: is in a file, .env or one of BACKSTAY_SECRET_FILES, where it would not be obeyed; set it in "
                 "the environment, or remove it there"

@@ -270,3 +270,24 @@ def test_what_protects_the_connection_to_temporal_is_refused_in_a_file(monkeypat
     # A server on this machine needs none of it.
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:7233")
     assert place_in_file(Settings.load()) == {"namespace": "own"}
+
+
+@promise("operations:temporal-in-a-file")
+@pytest.mark.parametrize("protects", ["TEMPORAL_API_KEY=a-key-of-this-test", "TEMPORAL_TLS=false"])
+@pytest.mark.parametrize("address", ["localhost:7233", ""])
+def test_a_server_on_this_machine_needs_nothing_that_protects_wherever_it_is_named(
+    monkeypatch, tmp_path, protects, address
+):
+    for variable in environment(None):
+        if variable.startswith("TEMPORAL_"):
+            monkeypatch.delenv(variable)
+    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS={address}\n{protects}\n", encoding="utf-8")
+    assert place_in_file(Settings.load()).get("address", "") == address
+    # As of a `dev` that serves another machine's.
+    if not address:
+        with pytest.raises(SettingsInvalid, match="is in a file"):
+            place_in_file(Settings.load(), "cloud.example.com:7233")
+    # A profile that nobody reads may name a server elsewhere, so nobody knows which one is meant.
+    (tmp_path / ".env").write_text("TEMPORAL_PROFILE=cloud\n", encoding="utf-8")
+    with pytest.raises(SettingsInvalid, match="TEMPORAL_PROFILE: is in a file"):
+        place_in_file(Settings.load())

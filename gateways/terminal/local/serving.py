@@ -129,8 +129,8 @@ def serving_beside(home: Path, client: Client) -> Serving | None:
 
 def place_of_temporal(settings: Settings) -> dict[str, str]:
     """Return the address and namespace of Temporal where its own settings name none: of `.env`, or of a `dev`."""
-    place = place_in_file(settings)
+    serving = serving_here(settings.home)
+    place = place_in_file(settings) if serving is None else place_in_file(settings, serving.temporal)
     if "address" in place or is_place_named():
         return place
-    serving = serving_here(settings.home)
     return place if serving is None else {"address": serving.temporal, "namespace": serving.namespace} | place
