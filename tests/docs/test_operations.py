@@ -281,6 +281,26 @@ async def test_the_folder_of_payloads_is_restored_in_its_place_which_may_be_a_mo
     assert (_files(folder), folder.stat().st_ino) == (before, place_of_it)
 
 
+@promise("operations:restore-of-nothing")
+@pytest.mark.parametrize(
+    ("heading", "word", "kept"),
+    [
+        ("Restoring a backup", "/blobs", "blobs/kept"),
+        ("Restoring a backup", "backstay.db", "backstay.db"),
+        ("Restore Temporal's database", "temporal.db", "temporal.db"),
+    ],
+)
+async def test_a_restore_of_what_no_backup_holds_removes_nothing(place, heading, word, kept):
+    file = place.folder / ".backstay" / kept
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("the last that is left", encoding="utf-8")
+    await place.begin_backup()
+    # A shell in which people type goes on after a command that failed.
+    said = await place.typed(f"set +e\n{only(commands(heading), word)}\nfalse", code=1)
+
+    assert (file.read_text(encoding="utf-8"), "cannot access" in said) == ("the last that is left", True)
+
+
 @pytest.fixture
 def reachable(place):
     """Move to a folder that the users of jails can reach."""
