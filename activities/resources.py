@@ -139,10 +139,10 @@ class Resources:
     async def is_over(self, run: str) -> bool:
         """Return whether a run has ended, as far as that is known; a terminated run does not release its workspace."""
         workflow_id, _, first_run_id = run.rpartition("/")
-        row = await self.store.runs.get(workflow_id, first_run_id)
-        if row is not None and row.state == "closed":
-            return True
         try:
+            row = await self.store.runs.get(workflow_id, first_run_id)
+            if row is not None and row.state == "closed":
+                return True
             newest = await described(self.temporal, workflow_id)
         except RunNotFound:
             return True

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
 
-from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy
+from activities.resources import Resources
+from backstay.errors import IsolationUnavailable, SandboxLost, StoreUnavailable, WorkspaceBusy
 from backstay.policies.command_lists import CommandLists
 from sandbox.workspaces.client import WorkspaceClient, open_workspace_client, plain_environment
 from sandbox.workspaces.workspace import WorkspaceSettings
@@ -131,6 +134,18 @@ async def test_two_runs_on_one_workspace_are_told_apart_by_name_and_a_closed_one
     assert await client.holder("shared") == "second"
     assert await client.release("shared", "second")
     assert await client.holder("shared") is None
+
+
+@promise("workspaces:claims")
+async def test_a_workspace_in_use_is_called_busy_while_nobody_can_be_asked_whether_its_run_is_over(client):
+    async def away(*_: str) -> None:
+        raise StoreUnavailable
+
+    resources = SimpleNamespace(store=SimpleNamespace(runs=SimpleNamespace(get=away)))
+    client.is_over = partial(Resources.is_over, resources)
+    assert await client.claim("kept", "first/r") == "kept"
+    with pytest.raises(WorkspaceBusy, match="in use by run first"):
+        await client.claim("kept", "second/r")
 
 
 WORKER = """
