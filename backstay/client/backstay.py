@@ -112,9 +112,12 @@ class Backstay:
         """
         return await described(self.client, workflow_id, run_id)
 
-    async def open_runs(self, limit: int = 100) -> list[Execution]:
-        """Return the open runs that Temporal knows, the newest first; raises Unreachable."""
-        return await open_executions(self.client, limit)
+    async def open_runs(self, limit: int = 100, named: str = "") -> list[Execution]:
+        """Return the open runs that Temporal knows, the newest first; raises Unreachable.
+
+        `named`: only those whose workflow ID begins so, wherever they stand among others.
+        """
+        return await open_executions(self.client, limit, named)
 
     async def task_of(self, workflow_id: str, first_run_id: str) -> dict[str, Any]:
         """Return the task that a run was started with, as it was sent; raises TaskInvalid where it is none."""

@@ -114,10 +114,15 @@ async def began_at(client: Client, workflow_id: str, run_id: str) -> float:
     return min(own.start_time, first.start_time, known.get(_DUE, first.start_time)).timestamp()
 
 
-async def open_executions(client: Client, limit: int) -> list[Execution]:
-    """Return the open runs that Temporal knows, the newest first; raises Unreachable."""
+async def open_executions(client: Client, limit: int, named: str = "") -> list[Execution]:
+    """Return the open runs that Temporal knows, the newest first; raises Unreachable.
+
+    `named`: only those whose workflow ID begins so, wherever they stand among others.
+    """
+    begins = named.replace("'", "''")
+    asked = f"{_OPEN} AND WorkflowId STARTS_WITH '{begins}'" if named else _OPEN
     try:
-        found = [_listed(run) async for run in client.list_workflows(_OPEN, limit=limit)]
+        found = [_listed(run) async for run in client.list_workflows(asked, limit=limit)]
     except RPCError as error:
         raise error_from_rpc(error, "") from None
     return sorted(found, key=lambda run: run.started_at, reverse=True)

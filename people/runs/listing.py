@@ -46,9 +46,9 @@ async def list_page(
     """Return the runs of a page, the newest first; raises StoreUnavailable.
 
     `user_id`, `named`: only the runs of that user, and those whose workflow ID begins so, wherever they stand among
-    others; whose a run is that no worker has begun, only `may_see` tells.
+    others; whose a run is that no worker has begun, only `may_see` tells. Of these, the newest open runs are looked at.
     """
-    open_now, fault = await _open_now(backstay)
+    open_now, fault = await _open_now(backstay, named)
     rows_before = partial(store.runs.page, state=state, words=words, user_id=user_id, named=named)
     rows, last = await _seen_rows(rows_before, may_see, before, limit=limit)
     known = {run.workflow_id: run for run in open_now}
@@ -78,10 +78,10 @@ async def _seen_rows(
         before = (rows[-1].opened_at, rows[-1].run)
 
 
-async def _open_now(backstay: Backstay) -> tuple[list[Execution], str]:
+async def _open_now(backstay: Backstay, named: str) -> tuple[list[Execution], str]:
     """Return what is open at Temporal, and why that is not known, if it is not."""
     try:
-        return await backstay.open_runs(_MOST_OPEN), ""
+        return await backstay.open_runs(_MOST_OPEN, named), ""
     except BackstayError as error:
         return [], str(error)
 
@@ -90,9 +90,11 @@ async def _not_begun(store: Store, may_see: MaySee, open_now: list[Execution], k
     """Return open runs that the store does not know: no worker has begun them yet."""
     found: list[ListedRun] = []
     for run in open_now:
-        if run.kind != "RunTask" or run.workflow_id in known or await store.runs.get(run.workflow_id) is not None:
+        if run.kind != "RunTask" or run.workflow_id in known:
             continue
-        if await may_see(f"{run.workflow_id}/{run.first_run_id}", run.user_id):
+        # Whether a person may see it comes first: the store is asked about none of those who must not.
+        name = f"{run.workflow_id}/{run.first_run_id}"
+        if await may_see(name, run.user_id) and await store.runs.get(run.workflow_id) is None:
             user, at = run.user_id, run.started_at
             found.append(_run(run.workflow_id, run.first_run_id, user_id=user, started_at=at, state="not begun"))
     return found

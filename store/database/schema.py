@@ -163,6 +163,7 @@ runs = Table(
     Column("lost_at", Double),
     Index("runs_of_workflow", "workflow_id", "opened_at"),
     Index("runs_by_age", "opened_at"),
+    Index("runs_of_user", "user_id", "opened_at"),
     Index("runs_by_followed", "follows"),
     Index("runs_unchecked", "checked_at", sqlite_where=_UNCHECKED, postgresql_where=_UNCHECKED),
 )

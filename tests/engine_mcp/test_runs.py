@@ -22,6 +22,7 @@ from gateways.engine_mcp.tasks import ServedTask, settled
 from gateways.engine_mcp.views import result_view, whole_view
 from people.runs import listing
 from people.runs.looking import FIRST_LATE
+from store.runs.runs import Runs
 from tests.engine import Scripts, engine, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
 from tests.requirements import promise
@@ -392,6 +393,7 @@ async def test_own_runs_are_listed_behind_any_number_of_others_and_before_a_work
     running, url = opened[0], other_door
     # As if hundreds had been looked at.
     monkeypatch.setattr(listing, "MOST_LOOKED_AT", 1)
+    monkeypatch.setattr(listing, "_MOST_OPEN", 1)
     ana, begun = Wire(url, ANA), []
     for _ in range(2):
         begun.insert(0, (await ana.started(script(DONE)))["taskId"])
@@ -402,15 +404,23 @@ async def test_own_runs_are_listed_behind_any_number_of_others_and_before_a_work
             await store.runs.opened(run=f"by-hand-{n}/r", workflow_run_id="r", **mine)
     async with served_engine(running, task_queue="nobody-works-here") as idle:
         waits = (await Wire(idle, ANA).started(script(DONE)))["taskId"]
+        newer = await running.client.start_workflow("RunTask", id="by-hand-open", task_queue="nobody-works-here")
         async with asyncio.timeout(60):
             # Temporal lists a run a moment after its start.
             while (runs := told(await ana.call("list_runs"))["runs"])[0]["run"] != waits:
                 await asyncio.sleep(0.1)
+            while not [run async for run in running.client.list_workflows("WorkflowId = 'by-hand-open'")]:
+                await asyncio.sleep(0.1)
+            runs = told(await ana.call("list_runs"))["runs"]
+        asked = []
+        get = Runs.get
+        monkeypatch.setattr(Runs, "get", lambda runs, *name: asked.append(name[0]) or get(runs, *name))
         theirs = told(await Wire(url, BO).call("list_runs"))["runs"]
-        await running.client.get_workflow_handle(waits).terminate()
+        for handle in (newer, running.client.get_workflow_handle(waits)):
+            await handle.terminate()
     assert [run["run"] for run in runs[:3]] == [waits, *begun]
     assert (runs[0]["state"], len(runs) <= 20) == ("not begun", True)
-    assert waits not in [run["run"] for run in theirs]
+    assert (waits in [run["run"] for run in theirs], waits in asked) == (False, False)
 
 
 @promise("clients:mcp-once")

@@ -1,6 +1,7 @@
 """The runs a store has seen."""
 
 import pytest
+from sqlalchemy import event
 
 from backstay.errors import Pruned
 from store.opening import open_store
@@ -173,3 +174,17 @@ async def test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user(tm
         assert await page(words="WRITE 100%") == ["w5", "w3", "w1"]
         assert (await page(words="100_"), await page(words="Ümit w1")) == ([], ["w1"])
         assert (await page(words="s4"), await page(words="w3 ana"), await page(words="w3 bo")) == (["w4"], ["w3"], [])
+
+
+@promise("store:runs-of-user")
+async def test_the_runs_of_one_user_are_found_without_looking_at_those_of_others(tmp_path):
+    asked = []
+    async with open_store(database_url=None, home=tmp_path) as store:
+        engine = store._database._engine
+        event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
+        await store.runs.page(user_id="ana", named="mcp-", before=(1.0, "w/r"))
+        ((statement, values),) = [each for each in asked if "FROM runs" in each[0]]
+        plan = await store._database.read(
+            lambda connection: connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+        )
+    assert "SEARCH runs USING INDEX runs_of_user (user_id=?" in plan[0][3]

@@ -305,6 +305,7 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_by_age ON runs (opened_at);
 CREATE INDEX runs_by_followed ON runs (follows);
+CREATE INDEX runs_of_user ON runs (user_id, opened_at);
 CREATE INDEX runs_of_workflow ON runs (workflow_id, opened_at);
 CREATE INDEX runs_unchecked ON runs (checked_at) WHERE state = 'open' AND lost_at IS NULL;
 CREATE TABLE secret_handles (
