@@ -18,7 +18,7 @@ from backstay.task.lane import METADATA, job_id
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
-from gateways.plugin_jobs.lanes import DaemonLane
+from gateways.plugin_jobs.lanes import DaemonLane, size_of
 from gateways.plugin_jobs.protocol import ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
 from gateways.plugin_jobs.running import answer_of, reason_of, redactor, without_known
 
@@ -146,6 +146,8 @@ class JobFollower:
             self._jobs.fail(job, ID_CONFLICT)
             self._jobs.forget(job)
             return
+        # This refuses a number that JSON cannot say, such as a NaN of a client of MCP, before the engine gets it.
+        size = size_of(job)
         task, job.sent = task_of(job), True
         if known is None:
             await self._send(backstay, job, lane.name, task)
@@ -155,7 +157,7 @@ class JobFollower:
         if lane.name is None or known is not None:
             self._begin_following(backstay, job, asyncio.Event())
         else:
-            lane.enter(job)
+            lane.enter(job, size)
 
     async def _send(self, backstay: Backstay, job: PluginJob, lane: str | None, task: Task) -> None:
         """Start a run, or let it wait in a lane; where no answer comes, ask for the same again, which adds nothing."""
@@ -191,11 +193,11 @@ class JobFollower:
     async def _follow_lane(self, backstay: Backstay, lane: DaemonLane) -> None:
         """Follow the first job of a lane, and the next one when that has ended or waits for people."""
         while True:
-            job, passed = await lane.queued.get(), asyncio.Event()
+            (job, size), passed = await lane.queued.get(), asyncio.Event()
             if job.is_open:
                 self._begin_following(backstay, job, passed)
                 await passed.wait()
-            lane.leave(job)
+            lane.leave(size)
 
     def _begin_following(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
         self._following[job.id] = following = self._spawn(self._followed(backstay, job, passed))

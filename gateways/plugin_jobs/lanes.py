@@ -23,8 +23,8 @@ class DaemonLane:
         self.name = name
         self.new: asyncio.Queue[PluginJob] = asyncio.Queue()
         """Those that the engine has not got yet."""
-        self.queued: asyncio.Queue[PluginJob] = asyncio.Queue()
-        """Those that wait in the lane."""
+        self.queued: asyncio.Queue[tuple[PluginJob, int]] = asyncio.Queue()
+        """Those that wait in the lane, and how large each is."""
         self.bringing = asyncio.Lock()
         """Held while a job is on its way to the engine."""
         self._room = asyncio.Event()
@@ -35,14 +35,14 @@ class DaemonLane:
         """Wait until another job may wait in the lane."""
         await self._room.wait()
 
-    def enter(self, job: PluginJob) -> None:
-        """Take note that a job waits in the lane."""
-        self.queued.put_nowait(job)
-        self._change(_size_of(job))
+    def enter(self, job: PluginJob, size: int) -> None:
+        """Take note that a job of this size waits in the lane."""
+        self.queued.put_nowait((job, size))
+        self._change(size)
 
-    def leave(self, job: PluginJob) -> None:
-        """Take note that a job waits no longer."""
-        self._change(-_size_of(job))
+    def leave(self, size: int) -> None:
+        """Take note that a job of this size waits no longer."""
+        self._change(-size)
 
     def _change(self, by: int) -> None:
         self._size += by
@@ -52,5 +52,6 @@ class DaemonLane:
             self._room.clear()
 
 
-def _size_of(job: PluginJob) -> int:
+def size_of(job: PluginJob) -> int:
+    """Return how many bytes a job takes in a lane. Raises ValueError for arguments that JSON cannot say."""
     return len(canonical(job.arguments).encode()) + _BESIDE

@@ -498,3 +498,16 @@ async def test_a_job_whose_lane_was_terminated_is_brought_into_it_again(site, tm
         gate.touch()
         assert [(await client.told(name, "success"))["payload"] for name in "bcd"] == ["b", "c", "d"]
     assert sorted(lines_of(tmp_path / "ran")) == ["say", "say", "say", "wait"]
+
+
+@promise("plugins:no-number")
+async def test_a_number_that_json_cannot_say_is_refused_and_later_jobs_of_the_plugin_are_told_to_their_end(site):
+    laid = await site("other")
+    async with laid.daemon() as client:
+        for number, said in enumerate(["inf", "nan", "1e999"]):
+            client.run(number, "other", "run", {"left": 1, "right": said})
+            refused = await client.until(number)
+            assert refused["status"] == "error"
+            assert "right" in refused["payload"]["error"]
+        client.run("after", "other", "run", {"left": 1})
+        assert (await client.until("after"))["payload"] == 1.5

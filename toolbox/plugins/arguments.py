@@ -1,5 +1,6 @@
 """Read the arguments of a plugin as a command line would: names with hyphens, and numbers that are given as texts."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -73,7 +74,9 @@ def _value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _number(text: str) -> Any:
+    """Return the number that a string says; the string itself where JSON cannot say that."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    return number if math.isfinite(number) else text
