@@ -85,6 +85,11 @@ def _escaped(text: str, *, before_reference: bool = False) -> str:
     return "".join(said) + ("$" * (len(text) - len(text.rstrip("$"))) if before_reference else "")
 
 
+def as_data(value: Any) -> Any:
+    """Return a JSON value as a plan writes it where nothing in it is a reference."""
+    return with_texts(value, _escaped)
+
+
 def references_in(value: Any) -> list[str]:
     """Return every reference in a JSON value, in order, without `${` and `}`."""
     return [*_references(value)]
@@ -203,7 +208,7 @@ class _Filling:
         parts = _parts(text)
         if _is_reference(parts) and self._knows(parts[0].text):
             named = self._named(parts[0].text)
-            return escape_stored(with_texts(named, _escaped)) if self._partly else named
+            return escape_stored(as_data(named)) if self._partly else named
         if not self._partly:
             return "".join(str(self._named(part.text)) if part.is_reference else part.text for part in parts)
         known = (part if not part.is_reference or not self._knows(part.text) else self._as_text(part) for part in parts)

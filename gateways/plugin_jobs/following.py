@@ -15,6 +15,7 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.lane import METADATA, job_id
+from backstay.task.plan import as_data
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from gateways.plugin_jobs.jobs import Jobs, PluginJob
@@ -292,10 +293,11 @@ class JobFollower:
 def task_of(job: PluginJob) -> Task:
     """Return the task that carries out a job: a plan of its one call."""
     tool = f"{job.plugin}.{job.action}"
+    step = {"tool": tool, "arguments": as_data(job.arguments), "timeout_s": job.timeout_s}
     return Task.admit(
         {
             "text": f"plugin job {tool}",
-            "plan": {"title": tool, "steps": [{"tool": tool, "arguments": job.arguments, "timeout_s": job.timeout_s}]},
+            "plan": {"title": tool, "steps": [step]},
             "metadata": {METADATA: job.digest},
             "on_failure": "keep",
         }

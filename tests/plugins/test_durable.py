@@ -511,3 +511,13 @@ async def test_a_number_that_json_cannot_say_is_refused_and_later_jobs_of_the_pl
             assert "right" in refused["payload"]["error"]
         client.run("after", "other", "run", {"left": 1})
         assert (await client.until("after"))["payload"] == 1.5
+
+
+@promise("plugins:as-data")
+async def test_what_a_plan_would_read_as_a_reference_reaches_the_program_of_a_job_as_it_was_sent(site):
+    laid = await site()
+    texts = ["${input.x}", "$${HOME}", "$$${a} ${", "price: $5 {a}"]
+    async with laid.daemon() as client:
+        for number, text in enumerate(texts):
+            client.run(number, "demo", "say", {"text": text})
+        assert [(await client.told(number, "success"))["payload"] for number in range(len(texts))] == texts
