@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any
 
 from backstay.client import Backstay, Run, connect
@@ -280,8 +280,9 @@ class JobFollower:
     async def _waits(self, run: Run) -> tuple[str, Any] | None:
         """Return what to tell while a run waits for people, or does not know what became of its call."""
         status = await run.status()
-        if lost := [event for event in status.last_events if event.name == "effect.unknown"]:
-            return unknown_of(lost[-1])
+        if (lost := _lost(status.last_events)) is not None:
+            # The declared check may find out what became of it; where that cannot tell, people are asked.
+            return ("started", {}) if lost.data.get("checked") and not status.pending else unknown_of(lost)
         if not status.pending:
             return None
         request = status.pending[0]
@@ -304,6 +305,12 @@ def task_of(job: PluginJob) -> Task:
     )
 
 
+def _lost(events: Sequence[Event]) -> Event | None:
+    """Return what says that the answer of a call was lost, unless it was settled afterwards what became of it."""
+    told = [event for event in events if event.name in {"effect.unknown", "effect.settled"}]
+    return told[-1] if told and told[-1].name == "effect.unknown" else None
+
+
 def unknown_of(event: Event) -> tuple[str, Any]:
     """Return what to tell of a call whose answer was lost."""
     if event.data.get("timed_out"):
@@ -321,12 +328,14 @@ async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
     """Return the last status of a job, the payload of that, and whether its call was begun."""
     steps = (result.raw_outputs or {}).get("steps") if isinstance(result.raw_outputs, dict) else None
     step: dict[str, Any] = steps[0] if steps else {}
-    if lost := [event for event in result.events if event.name == "effect.unknown"]:
-        return (*unknown_of(lost[-1]), True)
     if result.success and step.get("success"):
         return "success", await _printed(run, step["ref"]) if step.get("ref") else "", True
+    # A step that has ended knows what became of its call, by an answer that came late, a check, or a person's word.
+    if not step.get("error") and (lost := _lost(result.events)) is not None:
+        return (*unknown_of(lost), True)
     error = step.get("error") or (result.error.message if result.error is not None else result.final_summary)
-    if any(event.name == "action.failed" and event.data.get("timed_out") for event in result.events):
+    failed = [event for event in result.events if event.name == "action.failed"]
+    if failed and failed[-1].data.get("timed_out"):
         return "timeout", {"error": TIMEOUT}, True
     is_rejected = result.outcome in {Outcome.REJECTED, Outcome.CANCELLED} or step.get("reason") == "rejected"
     if is_rejected:

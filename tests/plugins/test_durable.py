@@ -521,3 +521,53 @@ async def test_what_a_plan_would_read_as_a_reference_reaches_the_program_of_a_jo
         for number, text in enumerate(texts):
             client.run(number, "demo", "say", {"text": text})
         assert [(await client.told(number, "success"))["payload"] for number in range(len(texts))] == texts
+
+
+def checked(found, tmp_path):
+    """Declare how it is found out whether a call took place whose answer was lost."""
+    told = {"tool": "say", "arguments": {"text": json.dumps({"found": found})}, "applied_if": "{{ result.found }}"}
+    lost = {"verify": told | {"verify_is_final": found is False}}
+    tools = {"fail": lost, "wait": lost, "say": {"safety": "read_only"}}
+    return {"tools": tools, "env": {"RAN": str(tmp_path / "ran")}}
+
+
+@promise("plugins:settled")
+async def test_a_job_whose_lost_answer_was_found_out_by_its_check_is_told_as_that_says(site, tmp_path):
+    laid = await site(demo=checked(True, tmp_path))
+    async with laid.daemon() as client:
+        client.run("a", "demo", "fail", {"how": "killed"}, timeout=5)
+        client.run("b", "demo", "wait", {"path": str(tmp_path / "never")}, timeout=1)
+        for name in "ab":
+            assert (await client.told(name, "success"))["payload"] == {"found": True}
+    async with laid.daemon() as client:  # which hears of it only after the end
+        client.run("a", "demo", "fail", {"how": "killed"}, timeout=5)
+        assert (await client.until("a"))["payload"] == {"found": True}
+
+
+@promise("plugins:settled")
+@pytest.mark.thorough
+async def test_a_job_that_provably_did_not_happen_is_sent_again_and_told_by_its_second_answer(site, tmp_path):
+    laid = await site(demo=checked(False, tmp_path))
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)}, timeout=3)
+        async with laid.connected() as backstay:
+            run = backstay.run(laid.run_of("a"))
+            await client.until("a", "started")
+            async with asyncio.timeout(60):
+                while not any(event.name == "effect.settled" for event in (await run.status()).last_events):
+                    await asyncio.sleep(0.05)
+        gate.touch()
+        assert await client.until("a") == {"id": "a", "status": "success", "payload": {"found": str(gate)}}
+    assert lines_of(tmp_path / "ran").count("wait") == 2
+
+
+@promise("plugins:settled")
+@pytest.mark.thorough
+async def test_a_job_is_told_to_be_unknown_once_its_check_cannot_tell(site, tmp_path):
+    laid = await site(demo=checked(None, tmp_path))
+    async with laid.daemon() as client:
+        client.run("a", "demo", "fail", {"how": "killed"}, timeout=5)
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "outcome_unknown"}}
+        client.run("b", "demo", "say", {"text": "b"})
+        assert (await client.until("b"))["payload"] == "b"

@@ -58,7 +58,8 @@ class Reconcile:
                 self._renumber(flight, result.free_number)
                 result = await send(flight)
                 continue
-            self._record_unknown(flight, flight.call.tool.name, result)
+            checked = flight.call.tool.verify and not conflict
+            self._record_unknown(flight, flight.call.tool.name, result, checked=checked)
             if result.ended:
                 # Finding out whether it took effect may take long; its process holds nothing up any more.
                 self.context.approvals.step_aside()
@@ -236,9 +237,10 @@ class Reconcile:
         if slot is not None:
             state.undo = state.undo.drop(slot.effect).push(slot.model_copy(update={"effect": flight.effect}))
 
-    def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult) -> None:
+    def _record_unknown(self, flight: CallInFlight, what: str, result: ToolResult, *, checked: bool = False) -> None:
         text = f"{what}: {result.error or ''}"
         more = {"timed_out": True} if result.timed_out else {}
+        more |= {"checked": True} if checked else {}
         self.context.record("effect.unknown", text, effect=flight.effect, type=result.error_type, **more)
         told = {
             "id": f"{self.context.state.run}/{flight.effect}",
