@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _FILE = "plugins-help.json"
-_FORM = 2
+_FORM = 3
 _MOST_S = 180.0
 _OTHERS = 0o077
 
@@ -57,7 +57,7 @@ class HelpCache:
         hashes = {name: code_hash(folder) for name, folder in folders.items()}
         known = {} if everything or toolbox != self._toolbox else self._entries
         kept = {name: entry for name, entry in known.items() if entry["hash"] == hashes.get(name)}
-        # One that could not be loaded is tried again only when asked for, or changed.
+        # This daemon tries one that could not be loaded again only when asked for, or changed.
         missing = [name for name in hashes if name not in kept]
         found = self._described(missing) if missing else {}
         asked = {name: {"hash": hashes[name], **found.get(name, _UNKNOWN)} for name in missing}
@@ -117,11 +117,15 @@ class HelpCache:
             asking.wait()
 
     def _keep(self) -> None:
-        """Write what is known, whole or not at all; without a place for it, the next start asks again."""
+        """Write what is known, whole or not at all; without a place for it, the next start asks again.
+
+        Why a plugin cannot be used is not kept: it may be something outside its folder, which changes unseen.
+        """
         from system.files import write_whole  # noqa: PLC0415 - not needed where no plugin has changed
 
         home = self._place.home
-        kept = {"form": _FORM, "toolbox": self._toolbox, "plugins": self._entries}
+        usable = {name: entry for name, entry in self._entries.items() if entry["reason"] is None}
+        kept = {"form": _FORM, "toolbox": self._toolbox, "plugins": usable}
         try:
             make_home(home)
             write_whole(home / _FILE, json.dumps(kept).encode(), durable=False)

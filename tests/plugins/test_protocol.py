@@ -599,6 +599,24 @@ async def test_a_plugin_that_could_not_be_asked_is_asked_again(tmp_path, nursery
         assert (await client.until("b"))["payload"] == "done"
 
 
+@promise("plugins:asked-again")
+async def test_a_plugin_that_could_not_be_loaded_is_asked_again_by_the_next_daemon(tmp_path, nursery):
+    lay_out(tmp_path)
+    needed, folder = tmp_path / "needed", tmp_path / "plugins/needy"
+    folder.mkdir(parents=True)
+    source = f"import argparse, sys\nsys.path.append({str(needed)!r})\nimport of_no_plugin\n"
+    (folder / "cli.py").write_text(source + "argparse.ArgumentParser().parse_args()\nprint('done')\n", encoding="utf-8")
+    async with daemon(nursery, tmp_path, "--local") as client:
+        client.run("a", "needy", "run")
+        assert "of_no_plugin" in (await client.until("a"))["payload"]["error"]
+        await client.end()
+    needed.mkdir()
+    (needed / "of_no_plugin.py").touch()
+    async with daemon(nursery, tmp_path, "--local") as client:
+        client.run("b", "needy", "run")
+        assert (await client.until("b"))["payload"] == "done"
+
+
 @promise("plugins:unusable-settings")
 async def test_a_job_is_told_what_is_wrong_with_settings_that_cannot_be_loaded(tmp_path, nursery):
     lay_out(tmp_path, "demo")
