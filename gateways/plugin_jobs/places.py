@@ -11,6 +11,7 @@ from system.folders import is_plugin
 _TOOLBOX = "toolbox.json"
 _PLUGINS = "plugins"
 _HOME = ".backstay"
+_NAMED_BY = ("BACKSTAY_TOOLBOX", "BACKSTAY_HOME")
 
 
 class PlaceInvalid(Exception):
@@ -80,6 +81,13 @@ def find_place(called: Path | None, variables: Mapping[str, str] | None = None) 
         toolbox = (beside if beside is not None and is_there else Path.cwd()) / _TOOLBOX
     home = known.get("BACKSTAY_HOME")
     return DaemonPaths(toolbox.parent, toolbox, toolbox.parent / _HOME if not home else Path(home).absolute())
+
+
+def keep_named_places() -> None:
+    """Make the variables that name the operator's files absolute, so that they hold in another folder, too."""
+    for name in _NAMED_BY:
+        if given := os.environ.get(name):  # noqa: TID251 - backstay.variables would load a reader of .env files
+            os.environ[name] = str(Path(given).absolute())  # noqa: TID251 - the same
 
 
 def _parsed(text: str) -> object:

@@ -11,7 +11,7 @@ from gateways.plugin_jobs.daemon import Daemon, InputLines, JobRunner
 from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs
 from gateways.plugin_jobs.log import JobLog, Redact
-from gateways.plugin_jobs.places import DaemonPaths, PlaceInvalid, find_place
+from gateways.plugin_jobs.places import DaemonPaths, PlaceInvalid, find_place, keep_named_places
 from gateways.plugin_jobs.protocol import LOCAL, Output
 
 _NEEDED = ("backstay", "pydantic", "temporalio", "structlog", "jsonschema")
@@ -38,6 +38,7 @@ def main(entry: str, argv: Sequence[str]) -> int:
         )
         return _USAGE
     place = find_place(Path(entry))
+    keep_named_places()
     try:
         os.chdir(place.folder)  # the operator's other files are found from here, as by every other command
     except OSError as error:

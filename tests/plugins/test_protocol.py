@@ -617,6 +617,19 @@ async def test_a_plugin_that_could_not_be_loaded_is_asked_again_by_the_next_daem
         assert (await client.until("b"))["payload"] == "done"
 
 
+@promise("plugins:relative-places")
+async def test_variables_that_name_the_files_may_be_relative_to_the_folder_of_the_start(tmp_path, nursery, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    below = lay_out(tmp_path / "below", "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
+    places = {"BACKSTAY_TOOLBOX": "below/toolbox.json", "BACKSTAY_HOME": "own", "cwd": tmp_path}
+    async with daemon(nursery, below, "--local", **places) as client:
+        client.run("a", "demo", "say", {"text": "a"})
+        assert (await client.until("a"))["payload"] == "a"
+    assert (tmp_path / "ran").exists()
+    assert (tmp_path / "own/plugins-help.json").exists()
+    assert not (below / "own").exists()
+
+
 @promise("plugins:unusable-settings")
 async def test_a_job_is_told_what_is_wrong_with_settings_that_cannot_be_loaded(tmp_path, nursery):
     lay_out(tmp_path, "demo")
