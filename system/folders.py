@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,7 +32,12 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 def code_hash(folder: Path) -> str:
     """Return a hash of the Python modules of a folder; other files that programs write beside them do not count."""
-    return _hash_of(folder, [path for path in _files(folder) if path.suffix in _CODE])
+    return _hash_of(folder, _code_of(folder))
+
+
+def code_state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return a value that changes whenever one of the Python modules of a folder is written; nothing is read."""
+    return tuple((str(path.relative_to(folder)), *_seen(path)) for path in _code_of(folder))
 
 
 def folder_hash(folder: Path, leave_out: Sequence[str] = ()) -> str:
@@ -50,6 +56,19 @@ def _files(folder: Path) -> Iterator[Path]:
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         folders[:] = sorted(name for name in folders if name not in _NEVER and name not in links)
         yield from (Path(place) / name for name in sorted([*names, *links]))
+
+
+def _code_of(folder: Path) -> list[Path]:
+    return sorted(path for path in _files(folder) if path.suffix in _CODE)
+
+
+def _seen(path: Path) -> tuple[int, int]:
+    """Return the size of a file and when it was written; zeros for what is not a file, or is being removed."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return 0, 0
+    return (seen.st_size, seen.st_mtime_ns) if stat.S_ISREG(seen.st_mode) else (0, 0)
 
 
 def _hash_of(folder: Path, paths: Sequence[Path]) -> str:

@@ -473,3 +473,29 @@ async def test_text_on_stdout_stays_text_unless_it_is_an_object_or_a_list(plugge
         for said in ("3.10", "12e4567", "007", "null", "1.50", '"quoted"', "12345678901234567.89"):
             assert (await call(toolbox, "odd.run", {"say": said})).data == said
         assert (await call(toolbox, "odd.run", {"say": '{"a": [1]}'})).data == {"a": [1]}
+
+
+OPEN = {"folder": "plugins/", "jail": False}
+PARSED = "import argparse, json, os\nparser = argparse.ArgumentParser()\n"
+SHOWN = "print(json.dumps(vars(parser.parse_args())))\n"
+
+
+def written(folder, name, *lines):
+    """Write a plugin whose parser takes what these lines add, and which prints what it was given."""
+    place = folder / "plugins" / name
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "cli.py").write_text(PARSED + "\n".join(lines) + "\n" + SHOWN, encoding="utf-8")
+    return place
+
+
+@promise("plugins:whole-folder")
+async def test_a_change_below_the_folder_of_a_plugin_is_seen_while_the_toolbox_is_open(plugged, tmp_path):
+    place = written(tmp_path, "nested", "from below.options import OPTION", "parser.add_argument(OPTION)")
+    (place / "below").mkdir()
+    (place / "below/loop.py").symlink_to("loop.py")
+    async with plugged(plugins=OPEN) as toolbox:
+        for name in ("first", "second"):
+            (place / "below/options.py").write_text(f"OPTION = '--{name}'\n", encoding="utf-8")
+            definition = (await toolbox.catalog("anyone")).definitions["nested.run"]
+            assert list(definition.parameters["properties"]) == [name, "timeout"]
+            assert (await call(toolbox, "nested.run", {name: "x"})).data == {name: "x"}

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from backstay.errors import ArgumentsInvalid, BackstayError, ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
+from system.folders import code_state
 from toolbox.configuration.load import is_path
 from toolbox.plugins.parser import Argument, Level, Parameter, Parser, levels_of, schema_of
 from toolbox.processes.runner import Runner
@@ -335,11 +336,7 @@ class Plugin:
 
     def state(self) -> tuple[tuple[str, int, int], ...]:
         """Return a value that changes whenever one of its modules does."""
-        try:
-            found = [(path.name, path.stat()) for path in sorted(self.folder.glob("*.py")) if path.is_file()]
-        except OSError:
-            return ()  # it is being removed
-        return tuple((name, seen.st_size, seen.st_mtime_ns) for name, seen in found)
+        return code_state(self.folder)
 
     async def _command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
         if self.confinement is None:
