@@ -499,3 +499,27 @@ async def test_a_change_below_the_folder_of_a_plugin_is_seen_while_the_toolbox_i
             definition = (await toolbox.catalog("anyone")).definitions["nested.run"]
             assert list(definition.parameters["properties"]) == [name, "timeout"]
             assert (await call(toolbox, "nested.run", {name: "x"})).data == {name: "x"}
+
+
+@promise("plugins:environment")
+async def test_the_words_of_a_parser_are_usable_though_variables_have_them_for_values(plugged, tmp_path):
+    written(
+        tmp_path,
+        "regional",
+        "parser.add_argument('--fast-mode', action='store_true', help='not ' + os.environ['THE_KEY'])",
+        "parser.add_argument('--region', choices=['eu-central', 'us-east'], default='eu-central', help='where')",
+        "parser.add_argument('--account', choices=[os.environ['THE_KEY'], 'none'])",
+        "parser.add_argument('--number', type=int, default=12345678, choices=[12345678, 1])",
+        "parser.add_subparsers(dest='command').add_parser('production')",
+    )
+    env = {"MODE": "fast-mode", "REGION": "eu-central", "STAGE": "production", "NUMBER": "12345678"}
+    providers = {"regional": {"env": {**env, "THE_KEY": "s3cr3t-value-9"}}}
+    async with plugged(plugins=OPEN, providers=providers) as toolbox:
+        given = {"fast_mode": True, "region": "eu-central", "number": 12345678}
+        answer = await call(toolbox, "regional.production", given)
+        shown = (await toolbox.catalog("anyone")).definitions["regional.production"].parameters["properties"]
+    assert answer.data == {**given, "command": "production", "account": None}
+    assert shown["region"] == {"type": "string", "description": "where (one of: ***, us-east)", "default": "***"}
+    assert shown["account"] == {"type": "string", "description": "(one of: ***, none)"}
+    assert shown["number"] == {"type": "integer", "description": "(one of: ***, 1)"}
+    assert "s3cr3t" not in json.dumps(shown)

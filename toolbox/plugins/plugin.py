@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from backstay.canonical import with_texts
 from backstay.errors import ArgumentsInvalid, BackstayError, ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
@@ -281,7 +282,7 @@ class Plugin:
         _, found, dumped = result.stdout.partition(mark)
         if found:
             try:
-                return _tools(Parser.model_validate_json(self._hidden(dumped)))
+                return _tools(self._shown(Parser.model_validate_json(dumped)))
             except ValidationError as error:
                 raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
         said = self._hidden(result.stdout).strip()
@@ -342,6 +343,31 @@ class Plugin:
         if self.confinement is None:
             return (self.python, "-X", f"pycache_prefix={self.cache}", *words)
         return await self.confinement.confine(words, folder=self.folder, variables=sorted(environment))
+
+    def _shown(self, parser: Parser) -> Parser:
+        """Mask the values of its environment where people read them, and not in the words of its command line."""
+        return parser.model_copy(
+            update={
+                "summary": self._hidden(parser.summary),
+                "description": self._hidden(parser.description),
+                "arguments": tuple(map(self._shown_argument, parser.arguments)),
+                "commands": {name: self._shown(below) for name, below in parser.commands.items()},
+            }
+        )
+
+    def _shown_argument(self, argument: Argument) -> Argument:
+        said, default = self._hidden(argument.help), with_texts(argument.default, self._hidden)
+        shown: dict[str, Any] = {"help": said, "default": None if self._tells(default) else default}
+        if argument.choices is not None and any(map(self._tells, argument.choices)):
+            # A choice with a mask in it could not be given, so which there are is left to the program.
+            listed = ", ".join(self._hidden(str(choice)) for choice in argument.choices)
+            shown |= {"choices": None, "help": f"{said} (one of: {listed})".strip()}
+        return argument.model_copy(update=shown)
+
+    def _tells(self, value: Any) -> bool:
+        """Return whether a JSON value holds a value of the environment."""
+        written = json.dumps(value)
+        return self._hidden(written) != written
 
     def _hidden(self, text: str) -> str:
         """Mask the values of its environment in the text, but no paths; defaults and messages often contain them."""
