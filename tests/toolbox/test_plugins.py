@@ -523,3 +523,21 @@ async def test_the_words_of_a_parser_are_usable_though_variables_have_them_for_v
     assert shown["account"] == {"type": "string", "description": "(one of: ***, none)"}
     assert shown["number"] == {"type": "integer", "description": "(one of: ***, 1)"}
     assert "s3cr3t" not in json.dumps(shown)
+
+
+@promise("plugins:values")
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("nul\0", "args: a value cannot hold a null character"),
+        ("\ud800", "args: a value has characters that cannot be encoded as UTF-8"),
+        ("x" * 200_000, "args: a value has 200000 bytes"),
+    ],
+)
+async def test_words_that_no_command_line_can_say_are_refused_for_a_program_without_a_parser(plugged, word, said):
+    async with plugged("words", plugins=OPEN) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["words.run"]
+        answer = await toolbox.call(definition, {"args": ["a", word]}, deadline_s=60, before_send=intent)
+        assert (await call(toolbox, "words.run", {"args": ["--", "-x"]})).data == ["--", "-x"]
+    assert not answer.success
+    assert said in answer.error

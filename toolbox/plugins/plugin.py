@@ -171,17 +171,22 @@ def _texts(parameter: Parameter, value: Any) -> list[str]:
 
 def _text(parameter: Parameter, value: Any) -> str:
     argument = parameter.argument
-    word = _written(argument, value)
+    word = _word(parameter.name, _written(argument, value))
+    if word == "--" and argument.nargs != _REST:
+        raise ArgumentsInvalid(f"{parameter.name}: '--' cannot be a value on a command line")  # parsers drop it
+    return word
+
+
+def _word(name: str, word: str) -> str:
+    """Return a word that can be handed to a program. Raises ArgumentsInvalid for one that cannot."""
     try:
         size = len(word.encode())
     except UnicodeEncodeError:
-        raise ArgumentsInvalid(f"{parameter.name}: a value has characters that cannot be encoded as UTF-8") from None
-    if word == "--" and argument.nargs != _REST:
-        raise ArgumentsInvalid(f"{parameter.name}: '--' cannot be a value on a command line")  # parsers drop it
+        raise ArgumentsInvalid(f"{name}: a value has characters that cannot be encoded as UTF-8") from None
     if "\0" in word:
-        raise ArgumentsInvalid(f"{parameter.name}: a value cannot hold a null character")
+        raise ArgumentsInvalid(f"{name}: a value cannot hold a null character")
     if size > _WORD_BYTES:
-        raise ArgumentsInvalid(f"{parameter.name}: a value has {size} bytes; a command line takes {_WORD_BYTES}")
+        raise ArgumentsInvalid(f"{name}: a value has {size} bytes; a command line takes {_WORD_BYTES}")
     return word
 
 
@@ -246,8 +251,9 @@ class PluginTool:
 
     def words(self, arguments: Mapping[str, Any]) -> list[str]:
         """Return the command line, from cli.py on. Raises ArgumentsInvalid for values that it cannot express."""
-        words = arguments.get("args") or () if self.levels is None else command_line(self.levels, arguments)
-        return [_CLI, *words]
+        if self.levels is not None:
+            return [_CLI, *command_line(self.levels, arguments)]
+        return [_CLI, *(_word("args", word) for word in arguments.get("args") or ())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
