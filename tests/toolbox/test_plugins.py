@@ -541,3 +541,13 @@ async def test_words_that_no_command_line_can_say_are_refused_for_a_program_with
         assert (await call(toolbox, "words.run", {"args": ["--", "-x"]})).data == ["--", "-x"]
     assert not answer.success
     assert said in answer.error
+
+
+@promise("plugins:call")
+async def test_an_option_that_extends_a_list_by_several_values_is_given_once_for_each_group(plugged, tmp_path):
+    written(tmp_path, "pairs", "parser.add_argument('--pair', action='extend', nargs=2, type=int)")
+    async with plugged(plugins=OPEN) as toolbox:
+        assert (await call(toolbox, "pairs.run", {"pair": [1, -2, 3, 4]})).data == {"pair": [1, -2, 3, 4]}
+        refused = await call(toolbox, "pairs.run", {"pair": [1, 2, 3]})
+    assert not refused.success
+    assert "pair: give 2 values, or several times as many" in refused.error

@@ -112,6 +112,8 @@ def _option(parameter: Parameter, value: Any, guard: _WordGuard) -> list[str]:
             return [positive[0] if value else max(negative, key=len)]
         case "count":
             return [word] * value
+        case "extend" if isinstance(argument.nargs, int) and argument.nargs > 1:
+            return _grouped(parameter, word, value, argument.nargs, guard)
         case "extend":
             return [f"{word}={_text(parameter, item)}" for item in value]
         case "append":
@@ -127,6 +129,14 @@ def _valued(parameter: Parameter, word: str, value: Any, guard: _WordGuard) -> l
     if len(values) == 1:
         return [f"{word}={values[0]}"]
     return [word, *(guard.check(parameter, text) for text in values)]
+
+
+def _grouped(parameter: Parameter, word: str, value: Sequence[Any], size: int, guard: _WordGuard) -> list[str]:
+    """Return an option once for each group of this many values, which is all that it takes at a time."""
+    if len(value) % size:
+        raise ArgumentsInvalid(f"{parameter.name}: give {size} values, or several times as many")
+    groups = (value[at : at + size] for at in range(0, len(value), size))
+    return [part for group in groups for part in _valued(parameter, word, group, guard)]
 
 
 def _open_ended(parameter: Parameter, words: Sequence[str]) -> bool:
