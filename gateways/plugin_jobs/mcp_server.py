@@ -8,17 +8,17 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from mcp import types
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from backstay.version import version
 from gateways.mcp_serving import failed, serve_stdio
 from gateways.plugin_jobs.following import JobFollower
-from gateways.plugin_jobs.help_cache import HelpCache, make_home
+from gateways.plugin_jobs.help_cache import HelpCache
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
-from gateways.plugin_jobs.places import DaemonPaths
+from gateways.plugin_jobs.places import DaemonPaths, PlaceInvalid
 from gateways.plugin_jobs.protocol import LOCAL, REJECTED, RequestInvalid, internal, timed_arguments, timed_schema
 from gateways.plugin_jobs.running import LocalPlugins, redactor
 
@@ -100,7 +100,10 @@ class PluginServer:
                     await asyncio.sleep(_LOOK_S)
 
     async def _list(self, _context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        await asyncio.to_thread(self._cache.refresh)
+        try:
+            await asyncio.to_thread(self._cache.refresh)
+        except PlaceInvalid as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
         tools = [
             types.Tool(
                 name=name,
@@ -137,13 +140,13 @@ class PluginServer:
     async def _carried_out(
         self, context: Context, params: types.CallToolRequestParams, call: OpenCall
     ) -> types.CallToolResult:
-        await asyncio.to_thread(self._cache.refresh)
-        found = self._named().get(params.name)
-        if found is None:
-            return failed(f"there is no tool {params.name!r}")
         try:
+            await asyncio.to_thread(self._cache.refresh)
+            found = self._named().get(params.name)
+            if found is None:
+                return failed(f"there is no tool {params.name!r}")
             job = self._job_of(*found, params.arguments or {})
-        except RequestInvalid as error:
+        except (PlaceInvalid, RequestInvalid) as error:
             return failed(str(error))
         if call.is_cancelled:
             return failed(REJECTED)
@@ -240,8 +243,7 @@ class LocalRuns:
 
 
 async def serve(place: DaemonPaths, describe: Sequence[str], *, local: bool) -> None:
-    """Serve one client until it leaves."""
-    await asyncio.to_thread(make_home, place.home)
+    """Serve one client until it leaves; the home is there. Raises PlaceInvalid for what it cannot begin with."""
     cache = HelpCache(place, describe)
     await asyncio.to_thread(cache.load)
     router, log = Router(), JobLog(place.home, redactor)

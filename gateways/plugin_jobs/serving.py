@@ -70,10 +70,7 @@ def _serve(entry: str, place: DaemonPaths, *, local: bool, one_lane: bool) -> in
     answers = os.dup(1)
     os.dup2(2, 1)
     lines = InputLines(0)
-    try:
-        make_home(place.home)
-    except OSError as error:
-        sys.stderr.write(f"backstay plugins: {place.home}: cannot be made: {error.strerror}\n")
+    if not _has_home(place):
         return _USAGE
     output, log = Output(answers), JobLog(place.home, _redactor)
     jobs = Jobs(output, log)
@@ -81,6 +78,16 @@ def _serve(entry: str, place: DaemonPaths, *, local: bool, one_lane: bool) -> in
     lines.on_stop = lambda: _stop(cache, output)
     Daemon(output, log, cache, jobs, _runs(jobs, cache, local=local, one_lane=one_lane)).serve(lines)
     return 0
+
+
+def _has_home(place: DaemonPaths) -> bool:
+    """Make the folder of backstay's own files; return whether it is there, and say why not."""
+    try:
+        make_home(place.home)
+    except OSError as error:
+        sys.stderr.write(f"backstay plugins: {place.home}: cannot be made: {error.strerror}\n")
+        return False
+    return True
 
 
 def _stop(cache: HelpCache, output: Output) -> None:
@@ -110,7 +117,13 @@ def _serve_mcp(entry: str, place: DaemonPaths, *, local: bool) -> int:
 
     from gateways.plugin_jobs.mcp_server import serve  # noqa: PLC0415 - loads the engine and the MCP SDK
 
-    asyncio.run(serve(place, (sys.executable, entry, _DESCRIBE), local=local))
+    if not _has_home(place):
+        return _USAGE
+    try:
+        asyncio.run(serve(place, (sys.executable, entry, _DESCRIBE), local=local))
+    except PlaceInvalid as error:
+        sys.stderr.write(f"backstay plugins: {error}\n")
+        return _USAGE
     return 0
 
 

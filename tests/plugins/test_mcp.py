@@ -1,6 +1,7 @@
 import asyncio
 import json
 import shutil
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 
@@ -219,3 +220,27 @@ async def test_a_call_is_answered_with_what_is_wrong_with_settings_that_cannot_b
         assert "BACKSTAY_SETTEL_AFTER_SECONDS" in refused.content[0].text
         (tmp_path / ".env").unlink()
         assert (await client.call_tool("demo__say", {"text": "b"})).content[0].text == "b"
+
+
+@promise("plugins:unreadable-toolbox")
+async def test_a_toolbox_that_cannot_be_read_is_told_and_one_that_is_mended_works_again(tmp_path, nursery):
+    toolbox = lay_out(tmp_path, "demo") / "toolbox.json"
+    good = toolbox.read_text(encoding="utf-8")
+    async with connected(tmp_path, "--local", nursery=nursery) as client:
+        toolbox.write_text("{", encoding="utf-8")
+        refused = await client.call_tool("demo__say", {"text": "a"})
+        assert refused.is_error
+        assert f"{toolbox}: no valid JSON" in refused.content[0].text
+        with pytest.raises(MCPError, match="no valid JSON"):
+            await client.list_tools()
+        toolbox.write_text(good, encoding="utf-8")
+        assert (await client.call_tool("demo__say", {"text": "b"})).content[0].text == "b"
+    toolbox.write_text("{", encoding="utf-8")
+    server = server_of(tmp_path, "--local")
+    ended = await asyncio.to_thread(
+        subprocess.run, [server.command, *server.args], env=server.env, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == b""
+    assert ended.stderr.decode().splitlines()[-1].startswith(f"backstay plugins: {toolbox}: no valid JSON")
+    assert b"Traceback" not in ended.stderr
