@@ -496,6 +496,51 @@ async def test_leaving_by_exit_zero_is_an_end_without_a_result(sandbox, source):
     assert (await play(sandbox, source)).result is None
 
 
+STEP = """
+import sys
+
+async def step(n):
+    await mail.find(n=n)
+    if n == 1:
+        sys.exit(0)
+    return n
+
+"""
+IN_TASKS = "async with asyncio.TaskGroup() as g:\n    g.create_task(step(1))\n    g.create_task(step(2))"
+LATE = """
+async def late():
+    try:
+        await asyncio.sleep(9)
+    finally:
+        sys.exit()
+
+asyncio.create_task(late())
+await mail.find(n=3)
+return 3
+"""
+
+
+@promise("programs:exit-in-task")
+@pytest.mark.parametrize(
+    ("end", "result"),
+    [
+        ("await asyncio.wait_for(step(1), 5)", None),
+        ("await asyncio.gather(step(1), step(2))", None),
+        ("await asyncio.gather(asyncio.wait_for(asyncio.gather(step(1)), 5), step(2))", None),
+        (IN_TASKS, None),
+        (LATE, 3),
+    ],
+)
+async def test_a_task_that_leaves_by_exit_zero_makes_no_failure_of_those_that_wait_for_it(sandbox, end, result):
+    assert (await play(sandbox, STEP + end)).result == result
+
+
+@promise("programs:exit-in-task")
+async def test_a_failure_while_a_program_leaves_by_exit_zero_is_still_told(sandbox):
+    ends = "try:\n    await asyncio.gather(step(1))\nfinally:\n    sys.exit('not so')"
+    assert (await play(sandbox, STEP + ends)).error["type"] == "SystemExit"
+
+
 @promise("programs:output")
 async def test_what_is_printed_in_any_way_is_output_in_order(sandbox):
     source = cleandoc(

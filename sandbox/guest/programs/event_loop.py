@@ -13,6 +13,8 @@ from weakref import WeakSet
 from sandbox.guest.programs.clock import Clock
 
 _PATIENCE = 10_000
+EXIT_ZERO = (None, 0)
+"""The codes of an exit that says of no failure."""
 _enter_task: Any = vars(tasks)["_enter_task"]
 _leave_task: Any = vars(tasks)["_leave_task"]
 
@@ -93,9 +95,21 @@ class Loop(events.AbstractEventLoop):
         self._run(lambda: self._stopped)
 
     def drain(self) -> None:
-        """Run what can go on at once, without time passing and without calls."""
+        """Run what can go on at once, without time passing and without calls.
+
+        A task that leaves by exit zero keeps no other from its end: those that waited for it leave so, too.
+        """
         turns = iter(range(_PATIENCE))
-        self._run(lambda: not self._ready or next(turns, None) is None)
+
+        def done() -> bool:
+            return not self._ready or next(turns, None) is None
+
+        while not done():
+            try:
+                self._run(done)
+            except SystemExit as leaving:
+                if leaving.code not in EXIT_ZERO:
+                    raise
 
     def _run(self, done: Callable[[], bool]) -> None:
         """Run until it is done; a task that is under way and asks for that stands aside meanwhile."""

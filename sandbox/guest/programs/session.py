@@ -13,7 +13,15 @@ from typing import Any, Self
 from sandbox.guest.programs.bindings import PACKAGE, install, is_binding
 from sandbox.guest.programs.clock import Clock
 from sandbox.guest.programs.errors import NeverAwaited, describe_error
-from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_order, nest_runs, start_anywhere
+from sandbox.guest.programs.event_loop import (
+    EXIT_ZERO,
+    Deadlock,
+    Loop,
+    LoopPolicy,
+    keep_order,
+    nest_runs,
+    start_anywhere,
+)
 from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.imports import ModuleChanges
 from sandbox.guest.programs.randomness import SeededRandomness
@@ -205,7 +213,7 @@ class Session:
         try:
             return self._run(start)
         except SystemExit as leaving:
-            if leaving.code in (None, 0):
+            if leaving.code in EXIT_ZERO:
                 return None
             raise
 
