@@ -175,7 +175,8 @@ async def test_a_policy_is_compared_with_the_cases_of_a_file(recorded, command, 
 async def test_the_engines_own_tools_are_in_cases_and_explained_as_any_other(recorded, command, tmp_path):
     policy, cases = tmp_path / "engine.yaml", tmp_path / "cases.yaml"
     policy.write_text(
-        "deny: [{tool: engine.run_program, when: {source: {contains: eval}}}]\n"
+        "deny:\n- {tool: engine.run_program, when: {source: {contains: eval}}}\n"
+        "- {tool: engine.delegate, when: {task: {contains: evil}}}\n"
         "ask: [{tool: engine.propose_plan, when: {steps: {gt: 9}}}]\n"
         'allow: [{tool: engine.delegate, when: {task: {equals: "count"}}}]\n'
     )
@@ -186,8 +187,9 @@ async def test_the_engines_own_tools_are_in_cases_and_explained_as_any_other(rec
         "- {tool: engine.propose_plan, arguments: {tools: [mail.send_email], steps: 2}, expected: allow}\n"
         "- {tool: engine.delegate, arguments: {task: count}, expected: allow, rule: 'allow[0]'}\n"
         "- {tool: engine.delegate, arguments: {task: send}, expected: ask}\n"
+        "- {tool: engine.delegate, arguments: {task: 'evil ${x}'}, expected: deny, rule: 'deny[1]'}\n"
     )
-    assert "6 cases: 6 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
+    assert "7 cases: 7 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
     told = json.loads(await command("policy", "why", "engine.run_program", "--output", "json"))
     assert (told["tool"], told["verdict"]) == ("engine.run_program", "allow")
 

@@ -1,7 +1,7 @@
 """Decide which calls may be made: by the policy, and where a rule asks, by a person."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
@@ -23,8 +23,9 @@ from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.accepted import SESSION_S, AcceptedLine, Like, Remember, arguments_shown, reaches_out
+from backstay.policies.engine_tools import rule_on_any
 from backstay.policies.labels import rule_on_labels
-from backstay.policies.policy import Policy, rule, rule_on_repeat
+from backstay.policies.policy import Policy, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.shown import one_line
@@ -221,10 +222,7 @@ class Consent:
         if not groups:
             return {}
 
-        def asked(group: list[RuledCall]) -> Coroutine[Any, Any, Answered]:
-            return self._ask(group, purpose, kind, unless, more)
-
-        asking = [asyncio.ensure_future(asked(group)) for group in groups]
+        asking = [asyncio.ensure_future(self._ask(group, purpose, kind, unless, more)) for group in groups]
         try:
             with self.context.doing(State.WAITING):
                 answers = await asyncio.gather(*asking)
@@ -434,8 +432,8 @@ class Consent:
 
 def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
     """Return the ruling of a policy on a call."""
-    today = workflow.now().date().isoformat() if policy.has_days else ""
-    return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines, today=today)
+    day = workflow.now().date().isoformat() if policy.has_days else ""
+    return rule_on_any(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines, today=day)
 
 
 def rejected(decided: RequestOutcome) -> errors.Rejected:

@@ -14,6 +14,7 @@ POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 ask: [{tool: "engine.delegate", when: {task: {contains: "ask "}}}]
 allow: ["engine.delegate", "mail.send_email"]
+deny: [{tool: "engine.delegate", when: {task: {contains: "evil"}}}]
 delegation: {max_depth: 2, max_runs: 4}
 """
 SCRIPTS = Scripts()
@@ -93,6 +94,23 @@ async def test_a_delegation_asks_a_person_who_sees_task_share_and_narrowing_and_
     assert len(await children_of(handle)) == 1
     assert told[0]["data"]["outcome"] == "completed"
     assert "rejected by ana" in told[1]["error"]
+
+
+@promise("subruns:denied-whole")
+async def test_a_delegation_that_a_rule_denies_is_denied_at_once_whatever_signs_its_task_holds(opened):
+    told = []
+    child = SCRIPTS.task(finish("looked"))
+    texts = ["evil ${x}", "evil $${", f"{child['text']} price ${{x}}"]
+    handle = await opened.start(SCRIPTS.task(delegate(*({"text": text} for text in texts)), noting(told)))
+    (request,) = await pending(handle)
+    assert [call["arguments"]["task"] for call in request["calls"]] == texts[2:]
+    await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    await ended(handle)
+
+    assert [answer["type"] for answer in told[:2]] == ["Denied"] * 2
+    assert "denied by the policy: deny[0]: engine.delegate when task contains" in told[0]["error"]
+    assert told[2]["data"]["outcome"] == "completed"
+    assert len(await children_of(handle)) == 1
 
 
 @promise("subruns:refused")
