@@ -326,7 +326,8 @@ class Programs:
 
     async def _as_foretold(self, call: ToolCall, at: ProgramWork, rehearsal: Rehearsal) -> Consented:
         number, consent = int(call.id), self.tool_calls.consent
-        return await as_foretold(consent, call, number, rehearsal, at.results, approved=at.foretold.get(number))
+        given: dict[str, Any] = {"approved": at.foretold.get(number), "unless": self._withdrawn}
+        return await as_foretold(consent, call, number, rehearsal, at.results, **given)
 
     async def _rehearsed(self, call: ToolCall) -> CallWithResult:
         """Make a read that the policy allows, and foretell any other call."""

@@ -112,12 +112,13 @@ async def as_foretold(
     refers: bool = False,
     by_model: bool = False,
     theirs: Theirs | None = None,
+    unless: Callable[[], bool] = never,
 ) -> Consented:
     """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
     `answers` are the stored real results, by their numbers, to which the arguments of a plan's step may also refer.
     `approved` is the call as it was when people approved the forecast, if that was another one. A read that the policy
-    allows needs no forecast.
+    allows needs no forecast. When `unless` becomes true, the question is withdrawn, and none is asked.
     """
     ruling = consent.ruling(call, Purpose.PLAN_STEP)
     if ruling.verdict == "deny":
@@ -131,24 +132,27 @@ async def as_foretold(
     checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, **of_whom)
     if checked.error is not None:
         return refused(errors.ArgumentsInvalid(checked.error))
-    real = call.model_copy(update={"arguments": checked.arguments})
-    if call.sources is not None and checked.sources is not None:
-        real = real.model_copy(update={"sources": checked.sources})
+    known = {"sources": checked.sources} if call.sources is not None and checked.sources is not None else {}
+    real = call.model_copy(update={"arguments": checked.arguments, **known})
     now, planned = consent.ruling(real, Purpose.PLAN_STEP), consent.ruling(approved or call, Purpose.PLAN_STEP)
+    differs = checked.differs
     if now.verdict == "deny":
         return denied(now)
     if now.verdict == "ask" and approvers.constraint(now) != approvers.constraint(planned):
-        others = "it falls under a rule of other people than those who approved the forecast"
-        checked = checked.model_copy(update={"differs": checked.differs or others})
-    return call if not checked.differs else await _deviating(consent, call, RuledCall(0, real, now), checked.differs)
+        differs = differs or "it falls under a rule of other people than those who approved the forecast"
+    return call if not differs else await _deviating(consent, call, RuledCall(0, real, now), differs, unless)
 
 
-async def _deviating(consent: Consent, call: ToolCall, real: RuledCall, differs: str) -> Consented:
+async def _deviating(
+    consent: Consent, call: ToolCall, real: RuledCall, differs: str, unless: Callable[[], bool]
+) -> Consented:
     """Ask about a call that is not as foretold, as it would be sent; people approve or reject it as it is."""
+    if unless():
+        return refused(errors.ProgramCancelled())
     now = real.ruling
     rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
     asked = replace(real, ruling=now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
-    answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, never))[0]
+    answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, unless))[0]
     # What was resolved is only shown: a string in it that looks like a reference must not be resolved again.
     return call if isinstance(answer, ToolCall) else answer
 

@@ -70,10 +70,14 @@ SOURCES = {
     "beside": "await bank.pay(n=1)\nimport asyncio\nawait asyncio.gather(bank.pay(n=2), bank.sign(n=3))",
     "approved": "await bank.pay(n=1)\nawait bank.sign(n=2)",
     "foretold": "await bank.pay(n=2)\nawait bank.look()\nimport select\nselect.select([], [], [], 3)\nreturn 'paid'",
+    "deviates": "import asyncio, time\nawait bank.find(id='x')\nnow = time.time_ns()\n"
+    "await asyncio.gather(bank.pay(n=now), bank.pay(n=now + 1))",
     "undone": "await bank.pay(n=1)\nawait bank.pay_checked(n=2)\nawait bank.sign(n=3)",
     "diverged": "import _random\nawait bank.pay(n=1)\nawait bank.sign(x=_random.Random().random())\nreturn 1",
     "lost": "await bank.pay(n=1)\nawait bank.sign(n=2)\nreturn 1",
 }
+PAID_BEFORE = {"deviates", "foretold"}
+"""The labels whose runs pay before they run the program, so that there is something to undo while it is rehearsed."""
 TOLD: dict[str, str] = {}
 """By label: all that the model was told when it was asked for the last time."""
 
@@ -83,7 +87,7 @@ def script(label):
         TOLD[label] = told(conversation)
         if "finish" not in conversation.tools:
             return Reply(text="stopped")
-        if label == "foretold" and not conversation.calls("bank__pay"):
+        if label in PAID_BEFORE and not conversation.calls("bank__pay"):
             return Reply(calls=[("bank__pay", {"n": 1})])
         runs = conversation.calls("run_program")
         if not runs:
@@ -317,19 +321,42 @@ async def test_an_undo_before_the_run_goes_on_as_a_new_execution_still_ends_the_
     assert [call["tool"] for call in bank.calls()] == ["pay", "pay_unheard", "refund"]
 
 
-@promise("programs:cancelled-rehearsal")
-async def test_an_undo_during_the_last_round_of_a_rehearsal_does_not_let_it_pass_for_the_program(desk):
-    handle = await desk.start("foretold", rehearse=True)
+async def undone_while_looking(desk, handle):
+    """Undo the effects of a run whose program waits for a read, which ends once the undo was asked for."""
+    go_on = desk.bank.path.with_name("look-now")
     async with asyncio.timeout(150):
         while "look" not in desk.calls():
             await asyncio.sleep(0.05)
     undo = await handle.start_update("undo", {"by": "ana"}, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
-    desk.bank.path.with_name("look-now").touch()
+    go_on.touch()
     await undo.result()
+    go_on.unlink()
+
+
+@promise("programs:cancelled-rehearsal")
+async def test_an_undo_during_the_last_round_of_a_rehearsal_does_not_let_it_pass_for_the_program(desk):
+    handle = await desk.start("foretold", rehearse=True)
+    await undone_while_looking(desk, handle)
     result = await ended(handle)
 
     assert answer_of(result)["type"] == "ProgramCancelled"
     assert desk.calls() == ["pay", "look", "refund"]
+
+
+@promise("programs:cancelled-not-as-foretold")
+async def test_an_undo_withdraws_the_question_about_a_write_that_is_not_as_foretold_and_asks_about_no_other(desk):
+    handle = await desk.start("deviates", rehearse=True)
+    await decided(handle, "approve")
+    async with asyncio.timeout(150):
+        while not (found := await pending(handle)) or found[0]["kind"] != "call":
+            await asyncio.sleep(0.05)
+    await handle.execute_update("undo", {"by": "ana"})
+    result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert [call for call in desk.calls() if call != "find"] == ["pay", "refund"]
+    told = [event["name"] for event in result["events"] if event["name"].startswith("approval.")]
+    assert told == ["approval.asked", "approval.decided", "approval.asked", "approval.withdrawn"]
 
 
 @promise("programs:stands")
