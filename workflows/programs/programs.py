@@ -24,7 +24,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.calls.reconcile import CallWithResult
 from workflows.calls.tool_calls import ToolCalls
-from workflows.consent.consent import Consented
+from workflows.consent.consent import Consented, refused
 from workflows.context.calls_in_flight import CallInFlight
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import LOST, TRANSIENT
@@ -337,6 +337,8 @@ class Programs:
         ruling = self.tool_calls.consent.ruling(call, Purpose.PROGRAM)
         if not rehearsal.knows(number):
             await self.context.gate()
+            if self._withdrawn():
+                return CallWithResult(call, refused(ProgramCancelled()))
             foretold = at.foretold
             if ruling.verdict == "deny":
                 rehearsal = rehearsal.without(number, f"Denied: denied by the policy: {ruling.rule}")
@@ -348,7 +350,8 @@ class Programs:
                     idx=number, name=f"program {self.context.state.usage.step} {self.context.state.usage.code_runs}"
                 )
                 purpose = Purpose.SIMULATE if asks else Purpose.PROGRAM
-                rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, call, known, purpose)
+                unless = self._withdrawn
+                rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, call, known, purpose, unless=unless)
                 foretold = {**foretold, number: call} if asks else foretold
             work.program = at.model_copy(update={"rehearsal": rehearsal, "foretold": foretold})
         return CallWithResult(call, rehearsal.answer(number))

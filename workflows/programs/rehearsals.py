@@ -48,14 +48,16 @@ async def rehearse_call(
     deadline_s: float | None = None,
     usual: bool = False,
     most_s: float | None = None,
+    unless: Callable[[], bool] = never,
 ) -> tuple[Rehearsal, ToolResult]:
     """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it.
 
-    `refers`: whether its arguments may refer to the results of the rehearsal.
+    `refers`: whether its arguments may refer to the results of the rehearsal. When `unless` becomes true, questions to
+    people are withdrawn, and it does not begin.
     """
     known = known.model_copy(update={"simulated": rehearsal.simulated})
     results = rehearsal.results if refers else None
-    more: dict[str, Any] = {"deadline_s": deadline_s, "usual": usual, "most_s": most_s}
+    more: dict[str, Any] = {"deadline_s": deadline_s, "usual": usual, "most_s": most_s, "unless": unless}
     (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=results, **more)
     result = made.result
     if result.simulated and purpose is not Purpose.SIMULATE:

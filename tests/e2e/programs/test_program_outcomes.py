@@ -72,11 +72,12 @@ SOURCES = {
     "foretold": "await bank.pay(n=2)\nawait bank.look()\nimport select\nselect.select([], [], [], 3)\nreturn 'paid'",
     "deviates": "import asyncio, time\nawait bank.find(id='x')\nnow = time.time_ns()\n"
     "await asyncio.gather(bank.pay(n=now), bank.pay(n=now + 1))",
+    "reading": "import asyncio\nawait asyncio.gather(bank.look(), bank.find(id='x'))\nreturn 'read'",
     "undone": "await bank.pay(n=1)\nawait bank.pay_checked(n=2)\nawait bank.sign(n=3)",
     "diverged": "import _random\nawait bank.pay(n=1)\nawait bank.sign(x=_random.Random().random())\nreturn 1",
     "lost": "await bank.pay(n=1)\nawait bank.sign(n=2)\nreturn 1",
 }
-PAID_BEFORE = {"deviates", "foretold"}
+PAID_BEFORE = {"deviates", "foretold", "reading"}
 """The labels whose runs pay before they run the program, so that there is something to undo while it is rehearsed."""
 TOLD: dict[str, str] = {}
 """By label: all that the model was told when it was asked for the last time."""
@@ -336,6 +337,16 @@ async def undone_while_looking(desk, handle):
 @promise("programs:cancelled-rehearsal")
 async def test_an_undo_during_the_last_round_of_a_rehearsal_does_not_let_it_pass_for_the_program(desk):
     handle = await desk.start("foretold", rehearse=True)
+    await undone_while_looking(desk, handle)
+    result = await ended(handle)
+
+    assert answer_of(result)["type"] == "ProgramCancelled"
+    assert desk.calls() == ["pay", "look", "refund"]
+
+
+@promise("programs:cancelled-rehearsal")
+async def test_a_rehearsal_reads_nothing_further_after_an_undo(desk):
+    handle = await desk.start("reading", rehearse=True)
     await undone_while_looking(desk, handle)
     result = await ended(handle)
 
