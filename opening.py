@@ -71,10 +71,10 @@ def read_profiles(path: Path) -> Profiles:
     return Profiles.admit(yaml_of(path), str(path)) if path.exists() else Profiles()
 
 
-def yaml_of(path: Path) -> Any:
-    """Return what is in a file; raises SettingsInvalid for one that is no YAML."""
+def yaml_of(path: Path, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
+    """Return what is in a file, read by this kind of loader; raises SettingsInvalid for one that is no YAML."""
     try:
-        return read_yaml(path.read_text(encoding="utf-8"))
+        return read_yaml(path.read_text(encoding="utf-8"), kind)
     except yaml.YAMLError as error:
         raise SettingsInvalid(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     except (OSError, UnicodeDecodeError) as error:

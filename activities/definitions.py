@@ -11,7 +11,7 @@ from backstay.canonical import deeper_than, read_json
 from backstay.errors import TaskInvalid
 from backstay.plans.definition import PROVIDER, PlanDefinition
 from backstay.shown import one_line
-from backstay.yaml_text import read_yaml
+from backstay.yaml_text import DatesAsText, read_yaml
 from toolbox.catalog.naming import function_name
 from toolbox.schema import CheckBounds, compile_schema, fault_of, reference_fault
 
@@ -96,7 +96,7 @@ def _data(path: Path) -> Any:
         with path.open("rb") as file:
             raw = file.read(_MOST + 1)
         text = raw.decode()
-        data = _plain(read_json(text) if path.suffix == ".json" else read_yaml(text))
+        data = _plain(read_json(text) if path.suffix == ".json" else read_yaml(text, DatesAsText))
     except (OSError, UnicodeDecodeError) as error:
         raise TaskInvalid(f"{path.name}: cannot be read: {error}") from None
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:

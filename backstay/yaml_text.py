@@ -9,7 +9,18 @@ from typing import Any
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
+
+
+class DatesAsText(yaml.SafeLoader):
+    """Read a date or a time as the text that is written there, as a call or a task in JSON holds it."""
+
+
+DatesAsText.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
@@ -33,11 +44,11 @@ def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """Return what YAML holds as JSON has it: a date is text. Raises ValueError, naming the fix."""
+    """Return what YAML holds as JSON has it. Raises ValueError, naming the fix."""
     try:
         return json.loads(json.dumps(value, default=str))
     except (TypeError, ValueError) as error:
-        # A key that is a date or a list, or a part that holds itself.
+        # A key that is a tagged date or a list, or a part that holds itself.
         raise ValueError(f"cannot be written as JSON: {error}; put keys in quotes") from None
 
 

@@ -15,7 +15,7 @@ from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
 from backstay.task.task import Task
-from backstay.yaml_text import as_json, read_yaml
+from backstay.yaml_text import DatesAsText, as_json, read_yaml
 from gateways.terminal.asking.prompt import Detached, Prompt
 from gateways.terminal.definitions import task_of
 from gateways.terminal.exit_codes import DETACHED, DONE, ENDED
@@ -203,7 +203,7 @@ async def _remembered(terminal: Terminal, settings: Settings, workflow: str, out
 
 def _read(path: Path, field: str) -> Any:
     try:
-        data = read_yaml(path.read_text(encoding="utf-8"))
+        data = read_yaml(path.read_text(encoding="utf-8"), DatesAsText)
     except (OSError, UnicodeDecodeError) as error:
         raise TaskInvalid(f"--{field}: {path} cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -179,6 +179,20 @@ async def test_bad_input_for_a_definition_starts_nothing(run, folder, arguments,
     assert told in done.err
 
 
+@promise("plans:dates-as-written")
+@pytest.mark.parametrize(
+    ("option", "file", "field"), [("--definition", "dated", "params"), ("--plan", "dated.yaml", "arguments")]
+)
+async def test_a_time_without_quotes_is_sent_as_it_is_written(run, opened, folder, option, file, field):
+    to = f"{field}@dated.example"
+    sends = f"{{tool: mail.send_email, {field}: {{to: {to}, subject: 2026-01-01, body: 2026-01-01T10:00:00Z}}}}"
+    write(folder, "dated.yaml", f"id: dated\nsteps: [{sends}]" if field == "params" else f"steps: [{sends}]")
+    done = await run("run", option, file if field == "params" else str(folder / file), "--yes")
+    assert done.code == 0, done.err
+    (sent,) = opened.mailbox.rows("SELECT subject, body FROM sent WHERE recipient = ?", to)
+    assert sent == ("2026-01-01", "2026-01-01T10:00:00Z")
+
+
 @promise("plans:definitions")
 async def test_steps_without_a_tool_take_class_and_method_as_its_name(run, folder):
     steps = [{"params": {}}, {"mcp_method": "save", "params": {}}, {"mcp_class": "Other", "mcp_method": "close"}]

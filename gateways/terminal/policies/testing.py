@@ -13,7 +13,7 @@ from backstay.policies.ruling import Permission, Ruling
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
-from backstay.yaml_text import as_json
+from backstay.yaml_text import DatesAsText, as_json
 from gateways.terminal.exit_codes import DONE, FAILED
 from gateways.terminal.flags import Output, User, today
 from gateways.terminal.session import silence_logs
@@ -47,7 +47,7 @@ async def compare(cases: Path, *, policy: Path | None = None, user: User = "sing
     from opening import read_policy, yaml_of
 
     settings, terminal = Settings.load(), Terminal()
-    wanted = read_cases(yaml_of(cases), cases)
+    wanted = read_cases(yaml_of(cases, DatesAsText), cases)
     tested = read_policy(settings.policy) if policy is None else policy_of(policy, "--policy")
     facts = await facts_of_all(settings, user)
     rows: list[dict[str, Any]] = []
