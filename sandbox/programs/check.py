@@ -21,7 +21,7 @@ _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"}
 # Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
 _BUILTIN = frozenset(dir(builtins)) - _OF_SITE
-_OF_DATES = frozenset({"datetime64", "busday_count", "busday_offset", "is_busday"})
+_OF_DATES = frozenset({"datetime64", "busday_count", "busday_offset", "busdaycalendar", "is_busday"})
 """The functions of numpy that read text as a date."""
 _LONGEST_NAME = 80
 _HARMLESS = (
@@ -254,7 +254,7 @@ def _named_calls(syntax: ProgramSyntax, names: Mapping[str, str]) -> Iterator[Pr
 
 
 def _clocks(syntax: ProgramSyntax) -> Iterator[ProgramFault]:
-    """Yield calls by which numpy would ask the machine's clock, which no replay can show again."""
+    """Yield calls with a word for now beside a date, by which numpy would ask the clock that no replay shows again."""
     for used in syntax.used:
         origins = syntax.origins.get(used.root, set())
         if used.call is None or not any(origin.partition(".")[0] == "numpy" for origin in origins):
@@ -269,7 +269,9 @@ def _clocks(syntax: ProgramSyntax) -> Iterator[ProgramFault]:
 def _is_date_type(node: ast.expr) -> bool:
     match node:
         case ast.Constant(value=str(kind)):
-            return kind.lstrip("<>=").startswith(("datetime64", "M8"))
+            return kind.lstrip("<>=|").startswith(("datetime64", "M8"))
+        case ast.Call(func=ast.Attribute(attr="dtype") | ast.Name(id="dtype"), args=[kind, *_]):
+            return _is_date_type(kind)
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name == "datetime64"
         case _:

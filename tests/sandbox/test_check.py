@@ -89,6 +89,10 @@ def test_nothing_is_said_of_a_program_that_fits(source):
         "np.asarray(['now'], '<M8[s]')",
         "np.arange('today', '2030-01-01', dtype=np.datetime64)",
         "np.busday_offset('today', 0)",
+        "np.busdaycalendar(holidays=['today'])",
+        "np.array('now', np.dtype('M8[s]'))",
+        "np.array('now', dtype=np.dtype(np.datetime64))",
+        "np.array('now', dtype='|M8[s]')",
     ],
 )
 def test_words_by_which_numpy_would_ask_the_machines_clock_are_refused(use):
@@ -106,6 +110,7 @@ def test_words_by_which_numpy_would_ask_the_machines_clock_are_refused(use):
         "np.datetime64('2024-01-01')",
         "np.datetime64(datetime.now(), 's')",
         "np.array([1], dtype='int64')",
+        "np.array(['now'], np.dtype('U3'))",
         "pd.Timestamp('now')",
         "text.datetime64('now')",
     ],
