@@ -313,6 +313,7 @@ class BlobStore(FileBlobStore):
         key = identity.key("\0sealed payloads")
         self.objects = objects
         self._moving: asyncio.Task[None] | None = None
+        self._is_spilled_anew = False
         self._common = _Common(*(self.rows, own, seal, key, SharedRuns()), in_database=in_database, objects=objects)
         outside = "files" if objects is None else objects.address
         self.place = "database" if in_database else outside
@@ -354,18 +355,23 @@ class BlobStore(FileBlobStore):
             if isinstance(key, PayloadKey):
                 await asyncio.to_thread(self._spill, key, waiting.value(key))
                 waiting.drop(key)
+                self._is_spilled_anew = True
         if not self.in_folder and (self._moving is None or self._moving.done()):
             self._moving = asyncio.create_task(self._move_when_possible())
 
     async def move_spilled(self) -> int:
         """Move into the database what was kept as files while it could not be written to; return how many."""
-        spilled = await asyncio.to_thread(self._spilled)
+        spilled, moved = await asyncio.to_thread(self._spilled), 0
         for marker, key in spilled:
             data = await asyncio.to_thread(RunDirectory(self.root, key.run).read, key.name)
-            if data is not None:
-                await self.rows.put(key.run, key.name, data)
+            if data is None:
+                # Its marker is written first: another worker of this host may be about to write it.
+                await asyncio.to_thread(self._forget_unfinished, marker)
+                continue
+            await self.rows.put(key.run, key.name, data)
             await asyncio.to_thread(self._forget_spilled, marker, key)
-        return len(spilled)
+            moved += 1
+        return moved
 
     async def close(self) -> None:
         """Stop what goes on in the background; a file that was not moved is moved by the next worker of this host."""
@@ -377,11 +383,14 @@ class BlobStore(FileBlobStore):
     async def _move_when_possible(self) -> None:
         while True:
             await asyncio.sleep(_MOVE_PAUSE_S)
+            self._is_spilled_anew = False
             try:
                 await self.move_spilled()
             except StoreUnavailable:
                 continue
-            return
+            # A payload that was spilled meanwhile may not have been there when it looked.
+            if not self._is_spilled_anew:
+                return
 
     def _spill(self, key: PayloadKey, data: bytes) -> None:
         with disk_faults():
@@ -400,9 +409,15 @@ class BlobStore(FileBlobStore):
                 with suppress(FileNotFoundError):
                     if _MARKER.fullmatch(found.name):
                         spilled.append((found, PayloadKey(*json.loads(found.read_bytes()))))
-                    elif found.stat().st_mtime < time.time() - _UNFINISHED_S:
-                        found.unlink()
+                    else:
+                        self._forget_unfinished(found)
         return spilled
+
+    def _forget_unfinished(self, path: Path) -> None:
+        """Remove what is left of a payload that a worker was killed amid, once nobody can be at it any more."""
+        with disk_faults(), suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - _UNFINISHED_S:
+                path.unlink()
 
     def _forget_spilled(self, marker: Path, key: PayloadKey) -> None:
         with disk_faults():

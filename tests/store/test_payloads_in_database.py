@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import threading
 
 import pytest
 import pytest_asyncio
 
 from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
+from store.blobs.shown import RunDirectory
 from store.fitness import Belongings
 from store.opening import open_store
 from tests.requirements import promise
@@ -91,6 +93,47 @@ async def test_a_worker_that_lives_on_moves_them_as_soon_as_the_database_is_back
                 await asyncio.sleep(0.05)
         assert failing == []
         assert await store.blobs.rows.get("w/r", ref) == b"shown"
+
+
+@promise("store:blob-spilled-meanwhile")
+async def test_what_another_worker_of_the_host_keeps_as_a_file_just_now_is_not_lost(options, tmp_path, monkeypatch):
+    begun, going, write = threading.Event(), threading.Event(), RunDirectory.write
+
+    def slow_write(folder, name, data):
+        begun.set()
+        assert going.wait(60)
+        write(folder, name, data)
+
+    async with open_store(home=tmp_path, **options) as store, open_store(home=tmp_path, **options) as other:
+        async with store.together():
+            ref = await store.blobs.of("w/r").put(b"shown")
+            monkeypatch.setattr(RunDirectory, "write", slow_write)
+            spilling = asyncio.create_task(store.blobs.spill())
+            await asyncio.to_thread(begun.wait, 60)
+            assert await other.blobs.move_spilled() == 0
+            going.set()
+            await spilling
+            store.forget_waiting()
+        # The worker that kept it may be killed now, so another one moves it.
+        assert await other.blobs.move_spilled() == 1
+        assert await other.blobs.rows.get("w/r", ref) == b"shown"
+    assert files(tmp_path) == []
+
+
+@promise("store:blob-spilled-meanwhile")
+async def test_a_payload_of_which_only_the_marker_was_written_is_forgotten_after_an_hour(options, tmp_path):
+    async with open_store(home=tmp_path, **options) as store:
+        async with store.together():
+            await store.blobs.of("w/r").put(b"shown")
+            await store.blobs.spill()
+            store.forget_waiting()
+        (data,) = (path for path in files(tmp_path) if path.parent.name != "spilled")
+        data.unlink()
+        assert await store.blobs.move_spilled() == 0
+        (marker,) = files(tmp_path)
+        os.utime(marker, (0, 0))
+        assert await store.blobs.move_spilled() == 0
+    assert files(tmp_path) == []
 
 
 @promise("store:blob-no-folder")
