@@ -181,6 +181,8 @@ class PlanRun(Frozen):
     """Its steps that people are asked about, or were before they changed a plan into this one."""
     edited: dict[int, tuple[str, ...]] = Field(default_factory=dict)
     """By step: the arguments that people changed since its author wrote it."""
+    changed_by: str = Field(default="", exclude_if=lambda who: not who)
+    """Who changed the plan before it into this one; empty where its author wrote it."""
 
     @classmethod
     def of(cls, plan: Plan, **more: Any) -> "PlanRun":

@@ -349,6 +349,30 @@ async def test_a_changed_argument_is_told_as_changed_by_that_person_when_it_is_a
     assert "changed by ann" in terminal_of(again)
 
 
+@promise("policy:told-changed")
+async def test_of_alternatives_that_several_people_change_each_change_is_told_as_that_of_its_person(opened):
+    def sends(*subjects):
+        steps = [{"tool": "office.send", "arguments": {"to": ENEMY, "subject": subject}} for subject in subjects]
+        return {"title": "t", "steps": steps}
+
+    ways = {"plan": sends("a", "b"), "alternatives": [sends("c", "d")]}
+    proposed = Reply(calls=[("propose_plan", ways)])
+    handle = await opened.start(SCRIPTS.task(proposed, policy={"ask": ["office.send"]}))
+    for version, step, by in ((1, 0, "ann"), (2, 0, "bo"), (3, 1, "cy")):
+        requests = {request["proposal"]["plan_id"]: request for request in await pending(handle, 2)}
+        change = {str(step): {"verdict": "modify", "arguments": {"to": f"{by}@home.example"}}}
+        decision = {"request_id": requests[f"p{version}"]["id"], "verdict": "modify", "calls": change, "by": by}
+        await handle.execute_update("decide", decision)
+        async with asyncio.timeout(150):
+            while f"p{version + 2}" not in {request["proposal"]["plan_id"] for request in await pending(handle)}:
+                await asyncio.sleep(0.1)
+    (again,) = [request for request in await pending(handle, 2) if request["proposal"]["plan_id"] == "p5"]
+    await decide(handle, again, "reject", stop=True)
+
+    assert [call["sources"]["/to"][0]["by"] for call in again["calls"]] == ["ann", "cy"]
+    assert again["calls"][1]["changed_by"] == "cy"
+
+
 @promise("policy:told-referring")
 async def test_a_reference_is_told_as_that_and_then_by_where_its_value_was(opened):
     send = {"to": "${steps.0.result.mails.0.text}", "subject": "s"}

@@ -37,6 +37,7 @@ def child_of(run: PlanRun, plan_id: str, batch: list[ToolCall], decided: Request
         of_task=run.of_task,
         asked=run.asked,
         edited=edited,
+        changed_by=one_line(decided.by, 200),
         sources=None if run.sources is None else tuple(sources),
     )
 

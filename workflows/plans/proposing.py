@@ -188,15 +188,10 @@ class Proposing:
 
     def _before(self, run: PlanRun, index: int) -> Iterator[tuple[dict[str, Any], str]]:
         """Yield the arguments of a step in the plans that people changed into this one, with who did; latest first."""
-        state = self.context.state
-        people = [] if state.work.plan is None else [said["by"] for said in state.work.plan.people if "changed" in said]
-        plans = {plan.id: plan for plan in state.plans}
-        parent = plans.get(run.plan.parent or "")
-        for by in reversed(people):
-            if parent is None or parent.reason != "superseded" or index >= len(parent.plan.steps):
-                return
-            yield parent.plan.steps[index].arguments, by
-            parent = plans.get(parent.plan.parent or "")
+        plans = {plan.id: plan for plan in self.context.state.plans}
+        while run.changed_by and (parent := plans.get(run.plan.parent or "")) is not None:
+            yield parent.plan.steps[index].arguments, run.changed_by
+            run = parent
 
     async def _allowed(self, run: PlanRun, ruled: Sequence[RuledCall]) -> Answered:
         """Return the calls, and why the policy or the operator's own checks deny some.
