@@ -13,6 +13,7 @@ from backstay.policies.glob import matches
 _KEYWORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "case", "esac", "{", "}", "!"}
 )
+_PIPES = frozenset({"|", "|&"})
 _ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$[", "$'", "((")
 # The signs of bash's own grammar, each as long as bash reads it. Outside of quotes, a backslash before the end of a
 # line joins two lines; after `<` and `(` it would hide what sign that makes.
@@ -105,18 +106,25 @@ def _tokens(line: str) -> Iterator[tuple[str, str]]:
 def _commands(tokens: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
     """Yield the words of each simple command, without assignments, keywords and redirections."""
     words: list[str] = []
-    begun = redirected = False
+    begun = redirected = piped = False
+    last_keyword = ""
     for kind, text in (*tokens, ("end", "")):
         if kind == "end":
             if words:
                 yield words
-            words, begun, redirected = [], False, False
+            # Where a line goes on after `|`, nothing has begun yet.
+            piped = text in _PIPES or (piped and text == "\n" and not begun)
+            words, begun, redirected, last_keyword = [], False, False, ""
         elif kind == "closing":
             begun = True
         elif kind == "redirection":
             begun = redirected = True
         elif kind == "word":
-            if not redirected and (begun or text not in _KEYWORDS):
+            # Within a pipe, bash takes `time` for a program.
+            is_keyword = text in _KEYWORDS and not (piped and text == "time")
+            if not (redirected or begun) and (is_keyword or (last_keyword, text) == ("time", "-p")):
+                last_keyword, piped = text, False
+            elif not redirected:
                 begun = True
                 if words or not _ASSIGNED.match(text):
                     words.append(_plain(text))

@@ -142,6 +142,7 @@ def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes)
 
 
 SIGNS = [";", "&", "&&", "|", "||", "|&", ";;", ";&", "!", "(", ")", "{", "}", "((", "))", "if ", "then ", "A=1 "]
+SIGNS += ["time "]
 REDIRECTIONS = [
     ">",
     ">>",
@@ -200,6 +201,15 @@ def test_with_a_list_of_allowed_commands_bash_starts_no_other_however_signs_and_
         "((A=1 #)); rm x",
         "A=1 if ls",
         ">&-rm ls f",
+        "ls | time cat",
+        "ls |&\n\ntime cat",
+        "ls |\\\n time cat",
+        "ls | ! time cat",
+        "ls | { time cat; }",
+        "time -p -p ls",
+        "ls | time -p cat",
+        "time 2>f -p ls",
+        "time A=1 -p ls",
     ]
     lines = [*met, *drawn, *hidden, "cat <\\\n<f\n'\nf\nrm x #'", "(\\\n(A=1 #)); rm x", "cat <<''\n'\n\nrm x #'"]
     lists = CommandLists(allow=("ls", "cat"), deny=())
@@ -215,6 +225,7 @@ def test_with_a_list_of_allowed_commands_bash_starts_no_other_however_signs_and_
 @pytest.mark.parametrize(
     "command",
     ["ls>f;cat<f", "ls&>f&&cat<f", "ls 2>f >&2;cat", "ls ';' '>' rm", "cat <<<rm", "{ ls; } | cat", "! ls",
+     "time ls | cat", "time -p ls", "ls && time cat", "ls | { time cat; }", "ls | ! time cat",
      "ls \\\n -l", "ls &&\\\ncat", 'ls "a\nrm"', "ls >f x 2>&1"],
 )  # fmt: skip
 def test_with_a_list_of_allowed_commands_lines_of_these_alone_pass(command):
