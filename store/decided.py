@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from store.database.database import Database
 from store.database.schema import effects, ledger_rows, tool_definitions
 from store.database.transactions import reading
 from store.definitions import FIRST_SIGHT
+from store.effects.effects import is_unknown
 
 _AT_ONCE = 200
 """This many runs are read at once."""
@@ -35,10 +36,10 @@ _ROWS = (
     )
     .order_by(ledger_rows.c.run, ledger_rows.c.n)
 )
-_NOT_UNDONE = [state.value for state in (EffectState.FAILED, EffectState.UNKNOWN, EffectState.DOUBTFUL)]
 _UNDO = effects.alias("undo")
+_NOT_UNDONE = or_(_UNDO.c.state.in_((EffectState.FAILED, EffectState.DOUBTFUL)), is_unknown(_UNDO))
 _UNDOS = (
-    select(effects.c.tool, func.count(), func.sum(case((_UNDO.c.state.in_(_NOT_UNDONE), 1), else_=0)))
+    select(effects.c.tool, func.count(), func.sum(case((_NOT_UNDONE, 1), else_=0)))
     .join(_UNDO, and_(_UNDO.c.run == effects.c.run, _UNDO.c.n == effects.c.n, _UNDO.c.undo.is_(True)))
     .where(effects.c.undo.is_(False), _UNDO.c.first_sent_at >= bindparam("since_"))
     .group_by(effects.c.tool)
@@ -59,9 +60,10 @@ _SAID: Mapping[str, Said] = {"approve": "approve", "modify": "modify", "reject":
 class DecidedCalls:
     """Read decisions about calls as cases to learn from, and how undos went."""
 
-    def __init__(self, database: Database) -> None:
-        """Use this database."""
+    def __init__(self, database: Database, now: Callable[[Connection], float]) -> None:
+        """Get the database's time in unix seconds from `now`."""
         self.database = database
+        self._now = now
 
     async def cases(self, since: float, user: str | None = None) -> AsyncGenerator[Case]:
         """Yield each decision about each call since a unix time; with `user`, only about runs for that user."""
@@ -76,7 +78,8 @@ class DecidedCalls:
     @reading
     def undos(self, connection: Connection, since: float) -> dict[str, tuple[int, int]]:
         """Return by tool how many of its calls were to be undone, and of how many it is not known that they were."""
-        return {tool: (tried, int(failed)) for tool, tried, failed in connection.execute(_UNDOS, {"since_": since})}
+        given = {"since_": since, "now_": self._now(connection)}
+        return {tool: (tried, int(failed)) for tool, tried, failed in connection.execute(_UNDOS, given)}
 
     @reading
     def accepted_definitions(self, connection: Connection) -> dict[str, float]:

@@ -81,6 +81,7 @@ class Store:
         self.blobs = BlobStore(blobs, database, seal, identity, in_database=payloads_in_database, objects=objects)
         self._open_ledger(clock, signer)
         self.effects = Effects(database, now, lambda: self.identity)
+        self.decided = DecidedCalls(database, now)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
         self.deltas = Deltas(database, now)
@@ -117,7 +118,6 @@ class Store:
         self.ledger = ChainWriter(database, clock, lambda: self.identity, signer)
         self.roots = Roots(database, clock, lambda: self.identity, self.ledger)
         self.chains = Chains(database)
-        self.decided = DecidedCalls(database)
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
 

@@ -112,6 +112,12 @@ def could_be_undone(of: FromClause) -> ColumnElement[bool]:
     return of.c.state.in_(_COULD_BE_UNDONE) | kept
 
 
+def is_unknown(of: FromClause) -> ColumnElement[bool]:
+    """Return what holds of an effect of which nobody knows, at `now_`, whether it took place: `EffectRow.known`."""
+    lost = and_(of.c.state == EffectState.DISPATCHED, of.c.lease <= bindparam("now_"), of.c.task_sealed.is_(None))
+    return or_(of.c.state == EffectState.UNKNOWN, lost)
+
+
 _OPEN = (_TREE.c.step > bindparam("to_step_"), could_be_undone(_TREE))
 _OPEN_BEFORE = (
     select(_TREE).where(*_OPEN, _TREE.c.n < bindparam("before_")).order_by(_TREE.c.n.desc()).limit(bindparam("limit_"))
@@ -138,9 +144,8 @@ _NUMBERS = union_all(
 )
 _UNPARK = delete(parked_undos).where(tuple_(parked_undos.c.run, parked_undos.c.effect).in_(_NUMBERS))
 _DEALT_WITH = frozenset({EffectState.COMPENSATED, EffectState.FAILED, EffectState.NOT_SENT})
-# This is `EffectRow.known` in SQL; databases find the rows by the index whose condition comes first.
-_LOST = and_(effects.c.lease <= bindparam("now_"), effects.c.task_sealed.is_(None))
-_NOBODY_KNOWS = and_(UNANSWERED, or_(effects.c.state == EffectState.UNKNOWN, _LOST))
+# Databases find the rows by the index whose condition comes first.
+_NOBODY_KNOWS = and_(UNANSWERED, is_unknown(effects))
 _UNKNOWN = select(func.count()).select_from(effects).where(_NOBODY_KNOWS, ~_IS_PARKED)
 _INSERT = insert(effects)
 _UPDATE = update(effects).where(

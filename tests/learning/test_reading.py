@@ -9,6 +9,30 @@ from tests.ledger.recorded import FIRST, NOON, Clock, a_store
 from tests.requirements import promise
 
 
+def intent(number, *, undo):
+    name = {"effect_id": f"one/{number}{'/undo' if undo else ''}", "run": "one", "n": number, "undo": undo}
+    tool = "mail.recall" if undo else "mail.send"
+    return Intent(**name, tool=tool, args_digest="d", lease_s=9, user_id="u")
+
+
+@promise("learning:reading-lost")
+async def test_an_undo_whose_answer_is_lost_counts_as_failed_once_nothing_is_under_way(tmp_path, database_url):
+    clock = Clock(NOON)
+    async with a_store(tmp_path, database_url, clock=clock) as store:
+        await record(store, "one", [], [])
+        for number in (1, 2):
+            begun = await store.effects.begin(intent(number, undo=False), **FIRST)
+            undo = BoundUndo(tool="mail.recall", sealed_ref="r", shown="s")
+            settled = {"result_ref": "r", "undo": undo}
+            await store.effects.settle(f"one/{number}", begun.token, EffectState.APPLIED, **settled)
+            begun = await store.effects.begin(intent(number, undo=True), **FIRST)
+        # Its server works on the second one as a task, so its end is not lost.
+        assert await store.effects.hand_over("one/2/undo", begun.token, "sealed")
+        assert await store.decided.undos(0) == {"mail.send": (2, 0)}
+        clock.now += 10
+        assert await store.decided.undos(0) == {"mail.send": (2, 1)}
+
+
 @promise("learning:reading")
 async def test_cases_hold_what_was_asked_and_said_and_the_undos_are_counted(tmp_path, database_url):
     to, others = {"to": "a@x.example"}, {"/to/0": (Source(kind="tool", tool="mail.read", content="others"),)}
@@ -31,17 +55,11 @@ async def test_cases_hold_what_was_asked_and_said_and_the_undos_are_counted(tmp_
         await record(store, "two", [asked(1, call(0, to))], [decided(1)])
         for number, state in enumerate((EffectState.APPLIED, EffectState.FAILED), 1):
             for undo in (False, True):
-                name = {"effect_id": f"one/{number}{'/undo' if undo else ''}", "run": "one", "n": number, "undo": undo}
-                sends = {
-                    "tool": "mail.recall" if undo else "mail.send",
-                    "args_digest": "d",
-                    "lease_s": 9,
-                    "user_id": "u",
-                }
-                begun = await store.effects.begin(Intent(**name, **sends), **FIRST)
+                sends = intent(number, undo=undo)
+                begun = await store.effects.begin(sends, **FIRST)
                 kept = None if undo else BoundUndo(tool="mail.recall", sealed_ref="r", shown="s")
                 ended = state if undo else EffectState.APPLIED
-                await store.effects.settle(name["effect_id"], begun.token, ended, result_ref="r", undo=kept)
+                await store.effects.settle(sends.effect_id, begun.token, ended, result_ref="r", undo=kept)
 
         found = [case async for case in store.decided.cases(NOON)]
         assert [(case.run, case.request, case.said, case.verified, case.by_default) for case in found] == [
