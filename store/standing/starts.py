@@ -33,7 +33,7 @@ class Start:
     """By which the sender of a trigger knows it; empty for a schedule."""
     state: StartState
     told: str
-    """How its run ended, or why nothing was started."""
+    """How its run ended, why nothing was started, or that what it is a start of was removed meanwhile."""
     day: str
     micro: int
     """What is counted to that day, in millionths of a US dollar."""
@@ -121,10 +121,12 @@ class Starts:
         """Count the most that a run may cost to the day, before it starts; return the start, refused where it is.
 
         Of a start that was reserved for already, nothing is counted a second time. Raises TaskInvalid for a start of
-        another schedule or trigger.
+        another schedule or trigger, also of one that had the name before.
         """
         locked(connection, standing.kind, standing.name)
         known = _own(connection, start, standing)
+        if known is not None and known.state is StartState.RESERVED and known.told:
+            raise TaskInvalid(known.told)
         if known is not None and known.state is not StartState.ACCEPTED:
             return known
         day = standing.day(self._clock())

@@ -109,13 +109,15 @@ class StandingTasks:
     def remove(self, connection: Connection, kind: Kind, name: str) -> bool:
         """Forget one, and the key of a trigger; return whether there was one. The runs that it has started are kept.
 
-        A request that it was sent and has not begun starts nothing any more, also under somebody else who takes the
-        name.
+        A start that has not begun starts nothing any more, also under somebody else who takes the name.
         """
         locked(connection, kind, name)
-        said = {"state": StartState.REFUSED, "told": "the trigger was removed", "sealed_input": None}
-        waiting = (starts.c.kind == kind, starts.c.name == name, starts.c.state == StartState.ACCEPTED)
-        connection.execute(update(starts).where(*waiting).values(**said, ended_at=self._clock()))
+        told = {"told": f"the {kind} was removed"}
+        refused = {"state": StartState.REFUSED, "sealed_input": None, "ended_at": self._clock()}
+        own = (starts.c.kind == kind, starts.c.name == name)
+        connection.execute(update(starts).where(*own, starts.c.state == StartState.ACCEPTED).values(**told, **refused))
+        # Nobody knows here whether its run has begun, which counts to its day.
+        connection.execute(update(starts).where(*own, starts.c.state == StartState.RESERVED).values(**told))
         return connection.execute(delete(standing_tasks).where(_NAMED), {"kind_": kind, "name_": name}).rowcount > 0
 
 

@@ -112,6 +112,36 @@ async def test_what_was_reserved_for_a_start_that_may_begin_no_more_is_given_bac
     assert (start.state, start.told, start.micro) == ("ended", why, 0)
 
 
+@promise("schedules:killed-and-replaced")
+@pytest.mark.parametrize("kind", ["trigger", "schedule"])
+async def test_what_was_reserved_for_a_start_starts_nothing_of_another_that_takes_its_name(office, monkeypatch, kind):
+    name, reserve, deaths = some("replaced"), Starts.reserve, []
+
+    async def add(by):
+        await (office.trigger(name, by=by) if kind == "trigger" else office.schedule(name, by=by, cron="0 7 1 1 *"))
+
+    async def lost(self, *args):
+        answer = await reserve(self, *args)
+        if not deaths:
+            deaths.append(answer.state)
+            await office.keeping.remove(kind, name)
+            await add("bo@example.com")
+            raise StoreUnavailable("lost")
+        return answer
+
+    monkeypatch.setattr(Starts, "reserve", lost)
+    await add(ANA)
+    if kind == "trigger":
+        start = f"start-{(await office.send(name, ASKS, 'e1')).json()['workflow_id']}"
+    else:
+        start, queue = f"start-{name}", office.engine.settings.task_queue
+        await office.engine.client.start_workflow("StartRun", {"kind": kind, "name": name}, id=start, task_queue=queue)
+    told = await office.engine.client.get_workflow_handle(start).result()
+    assert (deaths, told) == (["reserved"], {"refused": f"the {kind} was removed"})
+    (found,) = await office.store.starts.newest(kind, name)
+    assert (found.state, found.told, found.micro) == ("ended", f"the {kind} was removed", 0)
+
+
 @promise("schedules:own-budget")
 async def test_each_run_has_its_own_budget_and_its_author_as_its_starter(office):
     name = some("own")
