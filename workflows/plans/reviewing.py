@@ -77,7 +77,11 @@ class Reviewing:
             fault = f"{tool} may change something, and a check only reads"
             return ToolResult(success=False, error=fault, error_type="ArgumentsInvalid")
         call = ToolCall(id=f"review-{place}", tool=checked.tool, arguments=checked.arguments)
-        (made,) = await self.tool_calls.perform(Purpose.PLAN_STEP, [call])
+        try:
+            (made,) = await self.tool_calls.perform(Purpose.PLAN_STEP, [call])
+        except BudgetExceeded as error:
+            # The plan is done, and people are to hear of it, whatever its check would still have cost.
+            return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
         return made.result
 
     async def ask_whether_to_undo(self, run: PlanRun, review: Review) -> tuple[bool, str]:

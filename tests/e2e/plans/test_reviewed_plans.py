@@ -255,6 +255,23 @@ async def test_a_corrective_plan_that_a_person_changes_still_corrects_and_counts
         assert found.mailbox.sent() == left
 
 
+@promise("plans:missing-budget")
+async def test_a_check_whose_call_the_budget_refuses_counts_as_0_and_people_decide_about_the_plan(temporal, tmp_path):
+    scripts = Scripts()
+    first = Reply(calls=[("propose_plan", {"plan": letter("good@ask.example")})])
+    policy = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
+    async with engine(temporal, tmp_path, scripts, policy=policy, profiles=MAIL_PROFILES) as found:
+        handle = await found.start(scripts.task(first, profile="told", budget={"max_tool_calls": 1}))
+        (request,) = await pending(handle)
+        assert "mail.list_sent: budget exceeded: max_tool_calls" in request["question"]
+        await update(handle, "decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+        assert (await ended(handle))["outcome"] == "completed"
+        assert (await states(handle, "p1"), found.mailbox.sent()) == (
+            [("FAILED", "review_failed")],
+            ["good@ask.example"],
+        )
+
+
 @promise("plans:not-corrected-program")
 async def test_a_program_that_says_the_final_answer_ends_no_run_whose_plan_nobody_has_decided_about(
     temporal, tmp_path, sandbox, monkeypatch
