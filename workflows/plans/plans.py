@@ -291,7 +291,15 @@ class PlanLifecycle:
             if whole or not (_lenient(decided) or run.plan.may_fail(index)):
                 tool, kind = run.plan.steps[index].tool, "expired" if decided.verdict is None else "rejected"
                 self._move(run.id, PlanState.FAILED, kind)
+                self._keep_rejection(run, *decided.left_out_by.get(index, (decided.by, decided.comment)))
                 raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
+
+    def _keep_rejection(self, run: PlanRun, by: str, comment: str) -> None:
+        """Keep for the model what a person said against one of several plans; the error may be that of another."""
+        if run.alternatives and comment:
+            said = {"by": one_line(by, 200), "comment": one_line(comment, 1000), "rejected": run.id}
+            people = (*self._work.people, said)[-MOST_TOLD:]
+            self.context.state.work.plan = self._work.model_copy(update={"people": people})
 
     def _approve(
         self, run: PlanRun, answered: dict[int, ToolCall | ToolResult], decided: RequestOutcome | None

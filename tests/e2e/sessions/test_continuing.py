@@ -306,6 +306,34 @@ async def test_an_alternative_that_a_person_rejected_is_not_asked_about_again_in
         assert (rejected["state"], rejected["reason"]) == ("FAILED", "rejected")
 
 
+@promise("runs:execution-rejected-why")
+@pytest.mark.parametrize("last", ["approve", "reject"])
+async def test_what_a_person_said_against_an_alternative_is_told_in_the_next_execution(temporal, tmp_path, last):
+    told = []
+
+    def looks(talk):
+        told.extend(talk.answers("propose_plan"))
+        return Reply(calls=[("finish", {"summary": "done"})])
+
+    def letter(to):
+        step = {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
+        return {"title": to, "steps": [step]}
+
+    scripts = Scripts()
+    ways = {"plan": letter("a@ask.example"), "alternatives": [letter("b@ask.example")]}
+    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, profiles=PLANS) as opened:
+        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", ways)]), looks))
+        run = run_of(opened, handle)
+        requests = {request.proposal.plan_id: request for request in await asked(run, 2)}
+        await run.reject(requests["p1"].id, by="ana", comment="a has left")
+        await continued(handle)
+        await (run.approve if last == "approve" else run.reject)(requests["p2"].id, by="bo", comment="b is fine")
+        await finished(opened, run, executions=2)
+    rejected = {"by": "ana", "comment": "a has left", "rejected": "p1"}
+    also = {"by": "bo", "comment": "b is fine"} | ({"rejected": "p2"} if last == "reject" else {})
+    assert told[0]["decided_by_people"] == [rejected, also]
+
+
 @promise("runs:execution-program")
 async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):
     def rules(conversation):
