@@ -160,7 +160,8 @@ class _Call:
         given = piece.get("id")
         if given and self.id and given != self.id:
             return True
-        if given and given == self.id and self.is_blank:
+        # Of another function, a call that takes nothing is a call all the same.
+        if given and given == self.id and self.is_blank and _name_in(piece) == self.name:
             return False
         given = function.get("arguments")
         begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")

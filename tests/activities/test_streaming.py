@@ -494,6 +494,15 @@ async def test_calls_that_are_alike_but_not_the_same_are_all_made():
     assert given == ['{"x": 1}', '{"x": 1}', '{"x": true}', '{"x": 1}']
 
 
+@promise("models:calls-of-one-id")
+async def test_calls_of_two_functions_are_two_though_their_id_and_number_are_the_same_and_one_takes_nothing():
+    for arguments in (["{}", '{"x": 1}'], ['{"x": 1}', "{}"], ["{}", "{}"], [{}, {"x": 1}]):
+        pieces = [fragment(given, index=0, id="a", name=f"f{n}") for n, given in enumerate(arguments)]
+        told = await streamed("".join(map(chunk, pieces)) + chunk({}, finish_reason="tool_calls"))
+        made = [call["function"] for call in told.message["tool_calls"]]
+        assert [(call["name"], call["arguments"]) for call in made] == [("f0", arguments[0]), ("f1", arguments[1])]
+
+
 @promise("models:calls-as-meant")
 async def test_a_call_of_several_functions_at_once_is_a_call_of_each():
     # vercel/ai#2786
