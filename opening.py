@@ -17,6 +17,7 @@ import yaml
 
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid
 from backstay.policies.policy import Policy
+from backstay.policies.sections import refuse_emptied
 from backstay.profile import Profiles
 from backstay.rooms import house
 from backstay.settings import Settings
@@ -50,8 +51,11 @@ _PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 
 def read_policy(path: Path) -> Policy:
     """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
+    if not path.exists():
+        return Policy()
     try:
-        return Policy.admit(yaml_of(path)) if path.exists() else Policy()
+        refuse_emptied(data := yaml_of(path))
+        return Policy.admit(data)
     except PolicyInvalid as error:
         raise PolicyInvalid(f"{path}: {error}") from None
 

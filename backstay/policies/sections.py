@@ -4,6 +4,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt
 
+from backstay.errors import PolicyInvalid
 from backstay.frozen import Frozen
 from backstay.policies.rule import Person, Rule
 from backstay.policies.ruling import Permission
@@ -20,6 +21,25 @@ def _or_empty(data: Any) -> Any:
 def or_nothing(data: Any) -> Any:
     """Read a key below which everything is commented out as absent."""
     return {} if data is None else data
+
+
+def refuse_emptied(data: Any) -> None:
+    """Raise PolicyInvalid for a rule that a person has written with a condition of which nothing is left.
+
+    Policies are stored with null where a rule has no condition; from a person it would let pass what the lines that
+    are commented out kept back.
+    """
+    policy: dict[str, Any] = data if isinstance(data, dict) else {}
+    for prefix, section in (("", policy), ("undo.", policy.get("undo"))):
+        for name in ("deny", "ask", "allow"):
+            rules: Any = section.get(name) if isinstance(section, dict) else None
+            for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+                for field in ("when", "unless"):
+                    if isinstance(rule, dict) and field in rule and rule[field] is None:
+                        raise PolicyInvalid(
+                            f"{prefix}{name}[{index}].{field}: empty, so the rule would have no such condition; "
+                            "write one, or remove the key"
+                        )
 
 
 Rules = Annotated[

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from backstay.budgets.budget import Budget
 from backstay.client import Backstay, Run
 from backstay.errors import RunNotFound, TaskInvalid
+from backstay.policies.sections import refuse_emptied
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
@@ -210,6 +211,8 @@ def _read(path: Path, field: str) -> Any:
         raise TaskInvalid(f"--{field}: {path} is not valid YAML or JSON: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
         raise TaskInvalid(f"--{field}: {path} is not a mapping of fields; see the examples folder")
+    if field == "policy":
+        refuse_emptied(data)
     try:
         return as_json(data)
     except ValueError as error:

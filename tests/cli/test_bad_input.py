@@ -27,6 +27,7 @@ NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
         (["run", "x", "--policy", "plan.txt"], ["--policy", "plan.txt", "not a mapping"]),
         (["run", "--plan", "date.yaml"], ["--plan", "2026-02-30", "day is out of range", "quotes", "line 1"]),
         (["run", "--plan", "key.yaml"], ["--plan", "key.yaml", "quotes"]),
+        (["run", "x", "--policy", "emptied.yaml"], ["allow[0].when: empty", "remove the key"]),
         (["run", "--plan", "itself.yaml"], ["--plan", "itself.yaml"]),
         (["run", "x", "--policy", "deep.yaml"], ["--policy", "nested too deeply"]),
         (["run", "x", "--output-schema", "missing.yaml"], ["--output-schema", "missing.yaml"]),
@@ -53,6 +54,7 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
     (tmp_path / "date.yaml").write_text("due: !!timestamp 2026-02-30", encoding="utf-8")
     (tmp_path / "key.yaml").write_text("!!timestamp 2026-02-03: x", encoding="utf-8")
     (tmp_path / "itself.yaml").write_text("steps: &a [*a]", encoding="utf-8")
+    (tmp_path / "emptied.yaml").write_text("allow: [{tool: mail.*, when: }]", encoding="utf-8")
     (tmp_path / "deep.yaml").write_text("[" * 3000 + "]" * 3000, encoding="utf-8")
     (tmp_path / "plan.txt").write_text("just words", encoding="utf-8")
 

@@ -265,3 +265,17 @@ async def test_a_typing_error_in_the_policy_names_file_and_field(command, tmp_pa
         done = await command(*words, BACKSTAY_POLICY=str(policy))
         assert done.code == 2
         assert f"{policy}: defualt: unknown field; did you mean 'default'?" in done.err
+
+
+@promise("policy:emptied")
+@pytest.mark.parametrize("where", ["allow[0].when", "deny[0].unless", "undo.ask[0].when"])
+async def test_a_condition_of_which_nothing_is_left_is_refused(command, tmp_path, where):
+    policy = tmp_path / "policy.yaml"
+    *above, section, field = where.replace("[0]", "").split(".")
+    written = f"{section}:\n- tool: mail.send_email\n  {field}:\n  # to: {{ends_with: example.com}}\n"
+    policy.write_text("".join([f"{above[0]}:\n  ", written.replace("\n", "\n  ")]) if above else written)
+
+    done = await command("policy", "why", "mail.send_email", BACKSTAY_POLICY=str(policy))
+
+    assert (done.code, done.out) == (2, "")
+    assert f"{policy}: {where}: empty, so the rule would have no such condition; write one, or remove" in done.err
