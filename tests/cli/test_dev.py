@@ -349,6 +349,30 @@ async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_p
     assert marks.read_text() == "\n" * 4
 
 
+@promise("clients:dev-database")
+async def test_only_the_files_of_the_database_are_closed_to_others(tmp_path, monkeypatch):
+    def refuse():
+        raise SettingsInvalid("not here")
+
+    monkeypatch.setattr(embedded, "temporal_binary", refuse)
+    own = [tmp_path / f"data{end}" for end in ("", "-wal", "-shm", "-journal", ".lock")]
+    strange = [tmp_path / name for name in ("data.txt", "database.py")]
+    for file in (*own, *strange):
+        file.write_text("", encoding="utf-8")
+        file.chmod(0o644)
+    (tmp_path / "data-shared").mkdir()
+    (tmp_path / "data-shared").chmod(0o755)
+
+    with pytest.raises(SettingsInvalid, match="not here"):
+        await embedded.start_temporal(
+            port=0, ui_port=None, database=own[0], log=tmp_path / "temporal.log", environment={}
+        )
+
+    assert {file.stat().st_mode & 0o777 for file in own} == {0o600}
+    assert {file.stat().st_mode & 0o777 for file in strange} == {0o644}
+    assert (tmp_path / "data-shared").stat().st_mode & 0o777 == 0o755
+
+
 @promise("clients:dev-opens")
 def test_the_page_is_opened_by_a_file_that_only_its_user_can_read(tmp_path, monkeypatch):
     started = tmp_path / "started"

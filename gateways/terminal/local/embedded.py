@@ -25,6 +25,8 @@ _READY_S = 30.0
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 """What the server needs of the environment; keys of models and approvers are none of its business."""
 _PRIVATE = 0o077
+_BESIDE = ("-wal", "-shm", "-journal", ".lock")
+"""What is added to the name of a database for the files that belong to it."""
 # The runs of one user take turns with those of others. Each part of a queue would have turns of its own. Parts are
 # still read: an older server may have left tasks in them.
 _FAIR, _ONE_PART = "matching.enableFairness=true", "matching.numTaskqueueWritePartitions=1"
@@ -84,8 +86,7 @@ async def start_temporal(
 ) -> EmbeddedServer:
     """Start the server and wait until its namespace answers; raises SettingsInvalid with its last output."""
     database.parent.mkdir(parents=True, exist_ok=True)
-    for known in database.parent.glob(f"{database.name}*"):
-        known.chmod(0o600)
+    _close(database)
     command = [temporal_binary(), "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port)]
     command += ["--db-filename", str(database), "--namespace", namespace, "--log-level", "error"]
     # Its HTTP API does for everybody who reaches it what a client does. No name leads to it that anybody could know.
@@ -113,6 +114,13 @@ async def start_temporal(
         child.kill()
         raise
     return EmbeddedServer(child, port, ui_port, namespace, front)
+
+
+def _close(database: Path) -> None:
+    """Let nobody else read the files of a database that is there already."""
+    for own in (database, *(database.with_name(f"{database.name}{end}") for end in _BESIDE)):
+        if own.is_file():
+            own.chmod(0o600)
 
 
 def _loopback() -> str:
