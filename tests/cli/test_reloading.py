@@ -230,6 +230,33 @@ def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(sett
     assert "defualt" in fault_of(settings)
 
 
+@promise("clients:reload-unforeseen")
+@pytest.mark.parametrize(
+    ("broken", "error", "said"),
+    [
+        ("opening.require_files", KeyError("maybe"), "they cannot be read: KeyError: 'maybe'"),
+        ("opening.require_files", PermissionError(13, "Permission denied", "/x"), "PermissionError: [Errno 13]"),
+        ("toolbox.configuration.load.load", PermissionError(13, "Permission denied", "/x"), "Permission denied: '/x'"),
+    ],
+)
+async def test_a_fault_that_nobody_foresaw_is_named_and_ends_no_watch(
+    settings, tmp_path, monkeypatch, broken, error, said
+):
+    def refuse(*_, **__):
+        raise error
+
+    watch = watch_of(settings)
+    changing = asyncio.create_task(watch.changed())
+    await asyncio.sleep(0)
+    monkeypatch.setattr(broken, refuse)
+    (tmp_path / "toolbox.json").write_text("{}")
+
+    files, fault = await asyncio.wait_for(changing, 30)
+
+    assert tmp_path / "toolbox.json" in files
+    assert said in fault
+
+
 @promise("workers:open-settings")
 @pytest.mark.parametrize("name", [".env", "held/BACKSTAY_MODEL"])
 def test_settings_that_others_could_write_are_not_obeyed(tmp_path, monkeypatch, name):

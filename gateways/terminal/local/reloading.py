@@ -6,6 +6,7 @@ the old one ends its work first. So a file that cannot be used changes nothing.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from backstay.errors import BackstayError
@@ -73,7 +74,9 @@ class _WorkerFiles:
 
         seen = _stamp(self._settings.toolbox)
         if seen != self._read:
-            self._read, self._modules = seen, tool_modules(self._settings)
+            self._read = seen
+            with suppress(Exception):  # what is wrong with the file, `fault_of` says
+                self._modules = tool_modules(self._settings)
         return operator_files(self._settings, self._modules)
 
 
@@ -106,4 +109,6 @@ def fault_of(settings: Settings) -> str:
         require_files(settings)
     except BackstayError as error:
         return message_line(str(error), 500)
+    except Exception as error:  # whatever it is, the worker that runs goes on with what it read before
+        return message_line(f"they cannot be read: {type(error).__name__}: {error}", 500)
     return ""
