@@ -58,7 +58,7 @@ from backstay.errors import BackstayError, Transient, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
-from backstay.shown import one_line
+from backstay.shown import file_line, one_line
 from backstay.version import version
 from opening import (
     find_blobs,
@@ -283,3 +283,8 @@ if __name__ == "__main__":
         sys.stderr.write(f"backstay worker: {error}\n")
         # A service manager need not start it again where an operator must do something first.
         sys.exit(1 if isinstance(error, Transient) and not isinstance(error, WorkerMisfit) else 2)
+    except OSError as error:
+        if not (said := file_line(error)):
+            raise
+        sys.stderr.write(f"backstay worker: {said}\n")
+        sys.exit(1)

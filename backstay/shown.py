@@ -77,6 +77,14 @@ def for_user(user_id: str) -> str:
     return "" if user_id in {"", NOBODY} else f"for {one_line(user_id, 80)}"
 
 
+def file_line(error: OSError) -> str:
+    """Return which file or folder cannot be used, why, and what to do; empty where the error names none."""
+    if not isinstance(error.filename, str):
+        return ""
+    fix = "give this user access to it, or, if it is in the home, set BACKSTAY_HOME to another folder"
+    return f"{one_line(error.filename, 500)}: {error.strerror}; {fix}"
+
+
 def message_line(text: str, limit: int = 500) -> str:
     """Return an error message as `one_line` does, with each run of white space as one space."""
     return one_line(" ".join(text[: 8 * limit].split()), limit)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from backstay.data_files import data_beside
 from backstay.errors import BackstayError
-from backstay.shown import one_line
+from backstay.shown import file_line, one_line
 from backstay.version import version
 
 TABLE = data_beside(__file__)
@@ -78,6 +78,12 @@ def run(argv: Sequence[str]) -> int:
         code = asyncio.run(app.run_async(argv))
     except (CycloptsError, BackstayError, KeyboardInterrupt, BrokenPipeError) as error:
         return _ended_by(error)
+    except OSError as error:
+        from gateways.terminal.exit_codes import USAGE
+
+        if said := file_line(error):
+            return _fail(said, USAGE)
+        raise
     return code if isinstance(code, int) else 0
 
 

@@ -25,7 +25,7 @@ from backstay.errors import (
 )
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
-from backstay.shown import one_line
+from backstay.shown import file_line, one_line
 from backstay.variables import ENV_FILE
 from gateways.terminal.local.serving import may_serve, serving_beside, settings_for
 from gateways.terminal.policies.check import compared
@@ -124,9 +124,10 @@ async def _dialects(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _as_served(settings: Settings) -> Settings:
     """Return the settings with the scripted model where a `dev` beside this command serves one to its worker."""
-    if not may_serve(settings.home):
-        return settings
-    with suppress(BackstayError):
+    # Of a home that cannot be read, the checks tell.
+    with suppress(BackstayError, OSError):
+        if not may_serve(settings.home):
+            return settings
         async with session(settings) as backstay:
             serving = serving_beside(settings.home, backstay.client)
         if serving is not None and serving.script is not None:
@@ -176,6 +177,8 @@ async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
                 yield finding
         except BackstayError as error:
             yield "missing", check.__name__[1:], str(error)
+        except OSError as error:
+            yield "missing", check.__name__[1:], file_line(error) or str(error)
 
 
 async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:

@@ -132,3 +132,43 @@ async def test_a_misspelt_setting_is_named_with_its_likely_name(nursery, tmp_pat
     assert done.code == 2
     assert "BACKSTAY_HOMME" in done.err
     assert "BACKSTAY_HOME" in done.err
+
+
+@promise("operations:home-unusable")
+@pytest.mark.parametrize(
+    ("home", "reason", "arguments"),
+    [
+        ("file/home", "Not a directory", ("dev", "--headless", "--no-page")),
+        ("file/home", "Not a directory", ("image", "build")),
+        ("long", "File name too long", ("list",)),
+        ("long", "File name too long", ("logs",)),
+        ("long", "File name too long", ("audit", "verify")),
+    ],
+)
+async def test_a_home_that_cannot_be_used_is_named_in_one_line(nursery, tmp_path, home, reason, arguments):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    place = tmp_path / home.replace("long", "long" * 70)
+    variables = bare(BACKSTAY_HOME=str(place))
+
+    done = await forked(nursery, *arguments, environment=variables, folder=tmp_path)
+
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), done.err
+    assert done.err.startswith(f"backstay: {place}")
+    assert f": {reason}; give this user access to it" in done.err
+    assert "set BACKSTAY_HOME to another folder" in done.err
+
+
+@promise("operations:home-unusable")
+@pytest.mark.parametrize("home", ["file/home", "long"])
+async def test_doctor_makes_every_check_where_the_home_cannot_be_used(nursery, tmp_path, home):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    place = tmp_path / home.replace("long", "long" * 70)
+    variables = bare(BACKSTAY_HOME=str(place), TEMPORAL_ADDRESS="127.0.0.1:9")
+
+    done = await forked(nursery, "doctor", environment=variables, folder=tmp_path)
+
+    assert (done.code, done.err) == (1, "")
+    *findings, last = [line.split(maxsplit=2) for line in done.out.splitlines()]
+    told = {part for state, part, said in findings if state == "missing" and "set BACKSTAY_HOME" in said}
+    assert told == {"jails", "workspaces"}
+    assert last[2].startswith("checks passed; 5 missing")
