@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from io import StringIO
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dotenv import dotenv_values
+from dotenv.parser import Binding, parse_stream
 
 from backstay.errors import SettingsInvalid
 from backstay.shown import one_line
@@ -47,11 +49,25 @@ def environment(env_file: Path | None = ENV_FILE, known: Mapping[str, str] | Non
 
 def _filed(env_file: Path) -> dict[str, str | None]:
     try:
-        return dotenv_values(env_file, encoding="utf-8") if env_file.is_file() else {}
+        text = env_file.read_text(encoding="utf-8") if env_file.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsInvalid(
             f"{env_file}: cannot be read ({error}); save it as UTF-8, readable for the user of this process"
         ) from None
+    for binding in parse_stream(StringIO(text)):
+        if binding.error or (binding.key and binding.value is None and not _VARIABLE.fullmatch(binding.key)):
+            # The value may be a secret.
+            raise SettingsInvalid(
+                f"{env_file}: line {_line_of(binding)}: not a variable; write NAME=value, and a quotation mark at both "
+                "ends of the value or at neither"
+            )
+    return dotenv_values(stream=StringIO(text))
+
+
+def _line_of(binding: Binding) -> int:
+    """Return the line on which a binding begins; blank lines before it belong to it."""
+    text = binding.original.string
+    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def process_environment() -> dict[str, str]:

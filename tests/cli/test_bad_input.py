@@ -134,6 +134,21 @@ async def test_a_misspelt_setting_is_named_with_its_likely_name(nursery, tmp_pat
     assert "BACKSTAY_HOME" in done.err
 
 
+@promise("operations:env-lines")
+@pytest.mark.parametrize(
+    "lost",
+    ['BACKSTAY_APPROVER_KEY="0123456789', "A: 0123456789", "A:0123456789", "A='b' 0123456789"],
+)
+async def test_a_line_of_the_env_file_that_cannot_be_read_is_named_and_not_quoted(nursery, tmp_path, lost):
+    (tmp_path / ".env").write_text(f"# settings\nOTHER=1\n\n{lost}\nMORE=2\n", encoding="utf-8")
+
+    done = await forked(nursery, "list", environment=bare(BACKSTAY_TRUSTED=str(tmp_path)), folder=tmp_path)
+
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), done.err
+    assert done.err.startswith("backstay: .env: line 4: not a variable; write NAME=value")
+    assert "0123456789" not in done.err
+
+
 @promise("operations:home-unusable")
 @pytest.mark.parametrize(
     ("home", "reason", "arguments"),
