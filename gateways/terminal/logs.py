@@ -93,10 +93,13 @@ def told(line: str) -> str:
         return line
     if not isinstance(said, dict):
         return line
-    first = [
-        str(said[name]) for name in _FIRST if said.get(name) not in {None, ""} and not isinstance(said[name], dict)
+    nested = {name for name, value in said.items() if isinstance(value, dict | list)}
+    first = [str(said[name]) for name in _FIRST if name not in nested and said.get(name) not in (None, "")]
+    rest = [
+        f"{name}={_short(value)}"
+        for name, value in said.items()
+        if name not in _LEFT_OUT and (name not in _FIRST or name in nested)
     ]
-    rest = [f"{name}={_short(value)}" for name, value in said.items() if name not in _LEFT_OUT and name not in _FIRST]
     return "  ".join([*first, " ".join(rest)]).rstrip()
 
 

@@ -86,6 +86,21 @@ def test_a_line_that_is_no_event_stays_as_it_is(line):
     assert told(line) == line
 
 
+@promise("clients:logs-nested")
+@pytest.mark.parametrize("name", ["timestamp", "level", "event", "name", "text"])
+@pytest.mark.parametrize("value", [["a", 1], {"a": 1}, [], {}])
+async def test_a_line_whose_words_are_lists_or_objects_is_told_with_the_others(command, home, name, value):
+    line = json.dumps({**EVENT, name: value})
+    (home / "logs/worker.log").write_text(f"{line}\nafter\n", encoding="utf-8")
+
+    done = await command("logs")
+
+    assert done.code == 0, done.err
+    told_line, after = done.out.splitlines()
+    assert f"{name}={json.dumps(value)}" in told_line
+    assert ("store.opened" in told_line, after) == (name != "event", "after")
+
+
 @promise("clients:command-list")
 @pytest.mark.thorough
 async def test_shells_are_given_scripts_that_complete_commands_and_their_flags(command):
