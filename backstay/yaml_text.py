@@ -10,6 +10,8 @@ import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_MISTAGGED = (AttributeError, IndexError, KeyError, TypeError)
+"""What the loader raises where a tag, such as !!bool, does not fit its value."""
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
 
 
@@ -87,6 +89,9 @@ def _check_scalar(node: yaml.ScalarNode, loader: yaml.SafeLoader) -> None:
         loader.construct_object(node)
     except (ValueError, OverflowError) as error:
         said = f"{node.value[:60]}: {error}; put it in quotes"
+        raise yaml.MarkedYAMLError(None, None, said, node.start_mark) from None
+    except _MISTAGGED:
+        said = f"{node.value[:60]}: not of the type that its tag !!{node.tag.rpartition(':')[2]} says; remove the tag"
         raise yaml.MarkedYAMLError(None, None, said, node.start_mark) from None
 
 

@@ -26,6 +26,9 @@ NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
         (["run", "--plan", "plan.yaml"], ["plan.steps.0.tool", "missing"]),
         (["run", "x", "--policy", "plan.txt"], ["--policy", "plan.txt", "not a mapping"]),
         (["run", "--plan", "date.yaml"], ["--plan", "2026-02-30", "day is out of range", "quotes", "line 1"]),
+        (["run", "--plan", "bool.yaml"], ["--plan", "line 2", "maybe: not of the type that its tag !!bool says"]),
+        (["run", "--plan", "int.yaml"], ["--plan", "line 1", ": not of the type that its tag !!int says"]),
+        (["run", "--plan", "time.yaml"], ["--plan", "line 1", "soon: not of the type that its tag !!timestamp says"]),
         (["run", "--plan", "key.yaml"], ["--plan", "key.yaml", "quotes"]),
         (["run", "x", "--policy", "emptied.yaml"], ["allow[0].when: empty", "remove the key"]),
         (["run", "--plan", "itself.yaml"], ["--plan", "itself.yaml"]),
@@ -52,6 +55,9 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:9")
     (tmp_path / "plan.yaml").write_text("steps: [{arguments: {}}]", encoding="utf-8")
     (tmp_path / "date.yaml").write_text("due: !!timestamp 2026-02-30", encoding="utf-8")
+    (tmp_path / "bool.yaml").write_text("title: x\nyes: !!bool maybe", encoding="utf-8")
+    (tmp_path / "int.yaml").write_text("steps: !!int", encoding="utf-8")
+    (tmp_path / "time.yaml").write_text("due: !!timestamp soon", encoding="utf-8")
     (tmp_path / "key.yaml").write_text("!!timestamp 2026-02-03: x", encoding="utf-8")
     (tmp_path / "itself.yaml").write_text("steps: &a [*a]", encoding="utf-8")
     (tmp_path / "emptied.yaml").write_text("allow: [{tool: mail.*, when: }]", encoding="utf-8")
