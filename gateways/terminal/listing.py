@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -200,12 +200,30 @@ def minute(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _as_tree(rows: list[dict[str, Any]], part_of: str | None = None, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield runs with each sub-run below the run that delegated to it, where that is among them."""
-    for row in rows:
-        if row["part_of"] == part_of and depth <= _DEEPEST:
-            yield row | {"depth": depth}
-            yield from _as_tree(rows, row["id"], depth + 1)
+def _as_tree(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield runs, given the newest first, each sub-run once and below the run that delegated it, if that is there."""
+    places, below = defaultdict[str, list[int]](list), defaultdict[int | None, list[int]](list)
+    for place, row in enumerate(rows):
+        places[row["id"]].append(place)
+    for place, row in enumerate(rows):
+        below[_parent_of(place, places[row["part_of"]] if row["part_of"] else ())].append(place)
+
+    def branch(parent: int | None, depth: int) -> Iterator[dict[str, Any]]:
+        for place in below[parent] if depth <= _DEEPEST else ():
+            yield rows[place] | {"depth": depth}
+            yield from branch(place, depth + 1)
+
+    yield from branch(None, 0)
+
+
+def _parent_of(place: int, named: Sequence[int]) -> int | None:
+    """Return which of the runs with the workflow ID of the parent it is: the newest that began before the sub-run.
+
+    A parent that was continued is listed as of its last part, which may have begun later.
+    """
+    before = [other for other in named if other > place]
+    later = [other for other in reversed(named) if other < place]
+    return next(iter(before + later), None)
 
 
 def _line(row: dict[str, Any], name: str) -> str:

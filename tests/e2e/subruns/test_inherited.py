@@ -195,3 +195,19 @@ async def test_a_list_shows_a_sub_run_below_its_run_and_each_of_them_names_the_o
     assert f"└─ {name}" in lines[place + 1]
     assert f"sub-run {name} (completed)" in above.out
     assert f"part of {handle.id}" in below.out
+
+
+@promise("subruns:tree-once")
+async def test_a_list_shows_a_sub_run_once_where_its_run_has_the_id_of_an_earlier_one(opened):
+    again, children = f"again-{uuid.uuid4()}", list[str]()
+    for _ in range(2):
+        handle = await opened.start(SCRIPTS.task(delegate(SCRIPTS.task(call("customer")))), again)
+        await ended(handle)
+        children += await begun(handle)
+    alone = await opened.start(SCRIPTS.task(finish("done")), again)
+    await ended(alone)
+
+    listed = await command("list", "--output", "json", environment=environment_of(opened))
+
+    rows = [(row["id"], row["depth"]) for row in json.loads(listed.out) if row["id"] in (again, *children)]
+    assert rows == [(again, 0), (again, 0), (children[1], 1), (again, 0), (children[0], 1)]
