@@ -1,7 +1,6 @@
 """Read the settings, once per process."""
 
 import difflib
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backstay.authority import Principal
+from backstay.canonical import KeyTwice, read_json
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
@@ -98,7 +98,9 @@ def _parsed(data: Any) -> Any:
     if not isinstance(data, str):
         return data
     try:
-        return json.loads(data)
+        return read_json(data)
+    except KeyTwice:
+        raise
     except ValueError:
         raise ValueError('invalid JSON; write {"<model>": {"input": 0.75, "cached": 0.08, "output": 4.5}}') from None
 

@@ -130,6 +130,8 @@ def test_prices_are_read_by_model(monkeypatch):
         ("BACKSTAY_SYSTEM_ROLE", "user", "'system' or 'developer'"),
         ("BACKSTAY_TRANSIENT_SECONDS", "inf", "finite"),
         ("BACKSTAY_PRICES", "{", "invalid JSON"),
+        ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1}, "m": {"input": 2, "output": 2}}', "m: duplicate key"),
+        pytest.param("BACKSTAY_PRICES", '{"a":' * 100_000, "invalid JSON", id="deep"),
         ("BACKSTAY_PRICES", '{"m": {"input": -1, "output": 1}}', "m.input"),
         ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "reasoning": 1}}', "m.reasoning"),
         ("BACKSTAY_PRICES", '{"m": {"input": 1, "output": 1, "request": -1}}', "m.request"),
