@@ -74,6 +74,13 @@ async def test_a_key_written_twice_is_refused(tmp_path):
             {"mcpServers": {"m": {"command": "x", "inlcudeTools": ["a"]}}},
             "mcpServers.m.inlcudeTools: unknown field; did you mean 'includeTools'?",
         ),
+        ({"workspace": {"alow": []}}, "workspace.alow: unknown field; did you mean 'allow'?"),
+        ({"workspace": {"x": []}}, "workspace.x: unknown field; remove it (known here: allow, deny)"),
+        ({"plugins": {"folder": "p", "jial": True}}, "jial: unknown field (value True); did you mean 'jail'?"),
+        (
+            {"mcpServers": {"m": {"command": "x"}}, "providers": {"m": {"jobs": {"unaskd": []}}}},
+            "providers.m.jobs.unaskd: unknown field; did you mean 'unasked'?",
+        ),
         ({"users": {"*": {"provider": []}}}, "users.*.provider: unknown field; did you mean 'providers'?"),
         (declaring(safty="read_only"), "providers.m.tools.send.safty: unknown field"),
         (declaring(safety="harmless"), "providers.m.tools.send.safety:"),

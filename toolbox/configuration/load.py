@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from backstay.canonical import KeyTwice
 from backstay.errors import ToolboxInvalid
+from backstay.policies.command_lists import CommandLists
 from backstay.quoting import named, quoted
 from backstay.tools.own_server import OWN
 from backstay.tools.tool import BUILTIN
@@ -22,6 +23,8 @@ from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
     AccountServiceAuth,
     Configuration,
+    JobGrant,
+    PluginsEntry,
     ProviderEntry,
     ProviderName,
     PythonEntry,
@@ -32,7 +35,7 @@ from toolbox.configuration.configuration import (
 )
 from toolbox.configuration.template import check
 from toolbox.configuration.users_servers import UsersServers
-from toolbox.providers.declaration import CallTemplate, Check, Declaration, Strict
+from toolbox.providers.declaration import CallTemplate, Check, Declaration
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -145,32 +148,31 @@ def _names(name: str, field: FieldInfo) -> list[str]:
     return [taken if isinstance(taken, str) else name]
 
 
-def _model_at(path: list[str]) -> type[Strict]:
-    match path:
-        case ["mcpServers", _]:
-            return ServerEntry
-        case ["mcpServers", _, "auth"]:
-            return ServerAuth
-        case ["mcpServers", _, "auth", _]:
-            return AccountServiceAuth
-        case ["providers", _]:
-            return ProviderEntry
-        case ["providers", _, "tools", _]:
-            return Declaration
-        case ["providers", _, "tools", _, "verify"]:
-            return Check
-        case ["providers", _, "tools", _, _]:
-            return CallTemplate
-        case ["python", _]:
-            return PythonEntry
-        case ["python", _, "shape", *_]:
-            return ShapedCall
-        case ["users", _]:
-            return UserEntry
-        case ["users_servers"]:
-            return UsersServers
-        case _:
-            return Configuration
+_MODELS: tuple[tuple[tuple[str, ...], type[BaseModel]], ...] = (
+    (("mcpServers", "*"), ServerEntry),
+    (("mcpServers", "*", "auth"), ServerAuth),
+    (("mcpServers", "*", "auth", "*"), AccountServiceAuth),
+    (("providers", "*"), ProviderEntry),
+    (("providers", "*", "jobs"), JobGrant),
+    (("providers", "*", "tools", "*"), Declaration),
+    (("providers", "*", "tools", "*", "verify"), Check),
+    (("providers", "*", "tools", "*", "*"), CallTemplate),
+    (("python", "*"), PythonEntry),
+    # Where there may be text instead, pydantic names the type as well.
+    (("python", "*", "shape", "*", "*"), ShapedCall),
+    (("plugins", "*"), PluginsEntry),
+    (("workspace",), CommandLists),
+    (("users", "*"), UserEntry),
+    (("users_servers",), UsersServers),
+)
+"""What is at a place of the file; `*` stands for any name, and the first that fits counts."""
+
+
+def _model_at(path: list[str]) -> type[BaseModel]:
+    for place, model in _MODELS:
+        if len(place) == len(path) and all(part in ("*", name) for part, name in zip(place, path, strict=True)):
+            return model
+    return Configuration
 
 
 RESERVED = frozenset({"engine", *BUILTIN})
