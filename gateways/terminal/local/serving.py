@@ -129,8 +129,8 @@ def serving_beside(home: Path, client: Client) -> Serving | None:
 
 def place_of_temporal(settings: Settings) -> dict[str, str]:
     """Return the address and namespace of Temporal where its own settings name none: of `.env`, or of a `dev`."""
-    serving = serving_here(settings.home)
-    place = place_in_file(settings) if serving is None else place_in_file(settings, serving.temporal)
-    if "address" in place or is_place_named():
-        return place
-    return place if serving is None else {"address": serving.temporal, "namespace": serving.namespace} | place
+    if is_place_named() or settings.environment.get("TEMPORAL_ADDRESS"):
+        return place_in_file(settings)
+    if (serving := serving_here(settings.home)) is None:
+        return place_in_file(settings)
+    return {"address": serving.temporal, "namespace": serving.namespace} | place_in_file(settings, serving.temporal)
