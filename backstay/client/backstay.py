@@ -101,9 +101,9 @@ class Backstay:
         `run_id`: of several runs of that name, the one whose chain has this execution; without it, the newest.
         """
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=run_id)
-        undo, read = partial(self.start_undo, workflow_id), partial(self._read_beside, workflow_id)
-        follow = partial(self.follow_up, workflow_id)
-        return Run(self.client, handle, undo, read, follow, key=self._key)
+        undo, follow = (partial(do, workflow_id, run_id=run_id) for do in (self.start_undo, self.follow_up))
+        named = {"workflow_id": workflow_id} | ({} if run_id is None else {"run_id": run_id})
+        return Run(self.client, handle, undo, partial(self._read_beside, named), follow, key=self._key)
 
     async def execution(self, workflow_id: str, run_id: str | None = None) -> Execution:
         """Return what Temporal knows of a run, the newest one of that name; needs no worker.
@@ -129,12 +129,16 @@ class Backstay:
         text: str,
         *,
         id: str | None = None,  # noqa: A002 - Temporal's word
+        run_id: str | None = None,
         attach: Sequence[Path] = (),
         once: bool = False,
         **fields: Any,
     ) -> Run:
-        """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
-        first = (await described(self.client, workflow_id)).first_run_id
+        """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`.
+
+        `run_id` says which of several runs of that name, as for `run`.
+        """
+        first = (await described(self.client, workflow_id, run_id)).first_run_id
         before = await task_of(self.client, workflow_id, first)
         same = {name: before[name] for name in ("user_id", "session_id") if name in before}
         follows = {"workflow_id": workflow_id, "run_id": first}
@@ -144,6 +148,7 @@ class Backstay:
         self,
         workflow_id: str,
         *,
+        run_id: str | None = None,
         to_step: int | None = None,
         last_seen: int | None = None,
         done: int | None = None,
@@ -155,17 +160,18 @@ class Backstay:
 
         `last_seen`: the newest effect that was shown; the undo ends with DecisionRefused if there is a later one.
         `done` names a parked effect that `by` has undone by hand: it is recorded as that, with the comment, and
-        nothing is called. `key` signs in place of the connection's. Raises DecisionRefused where something else is
-        open under the id of the undo.
+        nothing is called. `key` signs in place of the connection's. `run_id` says which of several runs of that name,
+        as for `run`. Raises DecisionRefused where something else is open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
+        ask |= {} if run_id is None else {"run_id": await self._first_of(workflow_id, run_id)}
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {} if last_seen is None else {"last_seen": last_seen}
         ask |= {} if done is None else {"done": done}
         ask |= {"comment": comment} if comment else {}
         ask |= {"by": principal(by)} if by else {}
         if (key := key or self._key) is not None and by:
-            ask = await self.run(workflow_id).sign(UNDO_RUN, ask, key=key)
+            ask = await self.run(workflow_id, run_id).sign(UNDO_RUN, ask, key=key)
         return await self._start(
             UNDO_RUN,
             ask,
@@ -175,13 +181,21 @@ class Backstay:
             priority=Priority(priority_key=URGENT),
         )
 
-    async def _read_beside(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
-        """Read a page of what a run has stored, by a workflow of its own."""
+    async def _first_of(self, workflow_id: str, run_id: str) -> str:
+        """Return the run id of the first execution of the run to which an execution belongs."""
         try:
-            with translated_errors(workflow_id):
+            return (await described(self.client, workflow_id, run_id)).first_run_id
+        except RunNotFound:
+            # Temporal has forgotten the run; the store has not, and it knows every execution of a run.
+            return run_id
+
+    async def _read_beside(self, named: dict[str, str], reading: dict[str, Any]) -> dict[str, Any]:
+        """Read a page of what the run that is named has stored, by a workflow of its own."""
+        try:
+            with translated_errors(named["workflow_id"]):
                 return await self.client.execute_workflow(
                     "ReadRun",
-                    {"workflow_id": workflow_id, **reading},
+                    {**named, **reading},
                     id=f"read-{uuid.uuid4()}",
                     task_queue=self.task_queue,
                     execution_timeout=READ_WITHIN,
@@ -249,7 +263,7 @@ class Backstay:
             if _unsigned(other) != _unsigned(ask):
                 raise DecisionRefused(f"id: another task was started as {shown}; use another id")
             return
-        if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_earlier(other, found):
+        if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_another(other, found, ask):
             raise DecisionRefused(f"id: {shown} is open and undoes another run; let it end, and undo again")
         if other.get("done") != ask.get("done"):
             raise DecisionRefused(f"done: another undo of this run is under way: {shown}; let it end, and try again")
@@ -260,14 +274,19 @@ class Backstay:
                 "let it end, and undo again"
             )
 
-    async def _is_of_earlier(self, ask: dict[str, Any], undo: Execution) -> bool:
-        """Return whether an undo is of an earlier run of the same id than the newest one."""
+    async def _is_of_another(self, theirs: dict[str, Any], undo: Execution, ours: dict[str, Any]) -> bool:
+        """Return whether an open undo is of another run of the same id than the one that is asked for."""
+        named, wanted = theirs.get("run_id"), ours.get("run_id")
+        if named and wanted:
+            return named != wanted
         try:
-            newest = await described(self.client, ask["workflow_id"])
+            newest = await described(self.client, ours["workflow_id"])
         except RunNotFound:
             # Temporal has forgotten the run; the store has not.
             return False
-        return newest.started_at > undo.started_at or ask.get("run_id") not in {None, newest.first_run_id}
+        if not named and newest.started_at > undo.started_at:
+            return True
+        return (named or newest.first_run_id) != (wanted or newest.first_run_id)
 
 
 async def _start_again(start: Callable[[], Awaitable[object]], *, times: int) -> None:

@@ -239,7 +239,9 @@ class Run(Decisions):
     async def _output(self, ended: Result, kind: type[Output]) -> Output:
         if not ended.success:
             raise ended.error.error() if ended.error else errors.Unfinished(ended.final_summary or None)
-        value = ended.output if ended.output_ref is None else await stored_output(self.id, ended.output_ref)
+        value = ended.output
+        if ended.output_ref is not None:
+            value = await stored_output(self.id, self._handle.run_id, ended.output_ref)
         try:
             return TypeAdapter(kind).validate_json(json.dumps(value))
         except ValidationError as error:
@@ -365,7 +367,7 @@ class Run(Decisions):
         Raises NotVerified, DecisionRefused or QuorumPending for a person who may not be shown it now.
         """
         wish = {"handle": handle, "by": by} | ({} if proof is None else {"proof": proof})
-        return await revealed(self.id, self.client.namespace, wish, key or self._key)
+        return await revealed(self.id, self._handle.run_id, self.client.namespace, wish, key or self._key)
 
     async def _update(
         self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None, taken: asyncio.Event | None = None

@@ -30,10 +30,13 @@ async def _opened(settings: Settings) -> AsyncGenerator[Any]:
         yield store
 
 
-async def stored_output(workflow_id: str, ref: str) -> Any:
-    """Return the output of a run that is too large for its Result; raises RunNotFound."""
+async def stored_output(workflow_id: str, run_id: str | None, ref: str) -> Any:
+    """Return the output of a run that is too large for its Result; raises RunNotFound.
+
+    `run_id` is of an execution of the run; None for the newest run of that name.
+    """
     async with _opened(Settings.load()) as store:
-        row = await store.runs.get(workflow_id)
+        row = await store.runs.get(workflow_id, run_id)
         if row is None:
             raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
         blobs = store.blobs.of(row.run)
@@ -51,13 +54,18 @@ async def attached(workflow_id: str, files: Sequence[Path]) -> list[dict[str, An
     return [{**named, "ref": ref} for (named, _), ref in zip(read, refs, strict=True)]
 
 
-async def revealed(workflow_id: str, namespace: str, wish: dict[str, Any], key: bytes | None) -> str:
-    """Return the secret that a person wishes to be shown; the wish is signed where it carries no proof."""
+async def revealed(
+    workflow_id: str, run_id: str | None, namespace: str, wish: dict[str, Any], key: bytes | None
+) -> str:
+    """Return the secret that a person wishes to be shown; the wish is signed where it carries no proof.
+
+    `run_id` is of an execution of the run; None for the newest run of that name.
+    """
     settings = Settings.load()
     async with _opened(settings) as store:
         if "proof" not in wish and key is not None:
-            wish = signed(key, await store.revealing.binding(workflow_id, namespace), wish)
-        asked = {**wish, "workflow_id": workflow_id}
+            wish = signed(key, await store.revealing.binding(workflow_id, namespace, run_id), wish)
+        asked = {**wish, "workflow_id": workflow_id, "run_id": run_id}
         return str(await store.revealing.reveal(asked, namespace, settings.approver_key_bytes))
 
 

@@ -22,6 +22,8 @@ class Wish(Frozen):
     """Say who wants to be shown which secret."""
 
     workflow_id: str
+    run_id: str | None = None
+    """Of an execution of the run; without it the newest run of that name."""
     handle: str
     """As it is in an answer of the run, with or without its brackets."""
     by: str
@@ -38,9 +40,9 @@ class Revealing:
         self._decisions = decisions
         self._secrets = secrets
 
-    async def binding(self, workflow_id: str, namespace: str) -> proof.Binding:
+    async def binding(self, workflow_id: str, namespace: str, run_id: str | None = None) -> proof.Binding:
         """Return what a proof for a run's secrets is bound to."""
-        row = await self._run(workflow_id)
+        row = await self._run(workflow_id, run_id)
         first = row.run.rpartition("/")[2]
         return proof.Binding(namespace=namespace, workflow_id=workflow_id, run_id=first, update=proof.REVEAL)
 
@@ -51,7 +53,7 @@ class Revealing:
         must ask for the same, ArgumentsInvalid for a handle that the run does not hold.
         """
         wish = Wish.model_validate(data)
-        row = await self._run(wish.workflow_id)
+        row = await self._run(wish.workflow_id, wish.run_id)
         handle = handle_named(wish.handle)
         held = (await self._secrets.reveal(row.run, [handle])).get(handle)
         opened = OpenedRun.model_validate(row.opened)
@@ -66,8 +68,8 @@ class Revealing:
         await self._record(wish, row.run, handle, authority.quorum)
         return held.value
 
-    async def _run(self, workflow_id: str) -> RunRow:
-        row = await self._runs.get(workflow_id)
+    async def _run(self, workflow_id: str, run_id: str | None) -> RunRow:
+        row = await self._runs.get(workflow_id, run_id)
         if row is None:
             raise RunNotFound(f"workflow_id: this store knows no run of {workflow_id[:100]!r}")
         row.require_not_pruned()
@@ -77,7 +79,7 @@ class Revealing:
 
     async def _check(self, wish: Wish, row: RunRow, namespace: str, key: bytes | None) -> None:
         """Check a proof and use it up; raises NotVerified."""
-        binding = await self.binding(wish.workflow_id, namespace)
+        binding = await self.binding(wish.workflow_id, namespace, wish.run_id)
         payload = {"handle": wish.handle, "by": wish.by, "proof": wish.proof}
         used_by = f"{proof.REVEAL} {uuid.uuid4()}"
         proven = await self._decisions.prove(key, binding, payload, run=row.run, used_by=used_by)

@@ -375,6 +375,40 @@ async def test_an_undo_is_signed_by_a_key_that_is_given_with_it_before_the_end_a
     assert [effect.state for effect in await run.undo(by="ana@example.com", key=KEY.encode())] == ["compensated"]
 
 
+@promise("clients:earlier-run")
+async def test_the_handle_of_an_earlier_run_of_a_name_undoes_reads_and_follows_that_run(backstay, scripts, made):
+    results = []
+    for to in ("old@free.example", "new@free.example"):
+        run = await backstay.start({**scripts.task(mails(to)), "by": "ana@example.com"}, id="of-one-name")
+        results.append(await run.result())
+    old, new = (backstay.run("of-one-name", run_id=result.run_id) for result in results)
+
+    following = await old.follow_up(scripts.task(Reply(text="done"))["text"], by="ana@example.com")
+    follows = (await backstay.task_of(following.id, (await following.result()).run_id))["follows"]
+    assert follows["run_id"] == results[0].run_id
+    assert [event.at async for event in old.stored_events()] == [event.at for event in results[0].events]
+    with pytest.raises(NotVerified):
+        await old.undo(by="ana@example.com", key=b"another key")
+    assert [effect.state for effect in await old.undo(by="ana@example.com")] == ["compensated"]
+    assert [to for to in made.mailbox.sent() if to in {"old@free.example", "new@free.example"}] == ["new@free.example"]
+    assert [effect.state for effect in await new.undo(by="ana@example.com")] == ["compensated"]
+
+
+@promise("clients:earlier-run")
+async def test_an_undo_of_one_run_of_a_name_is_not_taken_for_that_of_another(backstay, scripts, temporal):
+    name = f"twice-{uuid.uuid4()}"
+    first, second = [
+        (await (await backstay.start(scripts.task(Reply(text="done")), id=name)).result()).run_id for _ in "12"
+    ]
+    # No worker polls this queue, so the undo stays open.
+    waiting = Backstay(temporal, task_queue=f"nobody-{name}")
+    open_undo = await waiting.start_undo(name, run_id=first)
+    assert (await waiting.start_undo(name, run_id=first)).id == open_undo.id
+    for other in (second, None):
+        with pytest.raises(DecisionRefused, match="is open and undoes another run"):
+            await waiting.start_undo(name, run_id=other)
+
+
 @promise("clients:undo")
 async def test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still_tells_how_it_ended(
     backstay, scripts, made

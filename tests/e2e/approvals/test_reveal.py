@@ -98,6 +98,16 @@ async def test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_reco
     assert [name for name, data in places.items() if SECRET in str(data)] == []
 
 
+@promise("clients:earlier-run")
+async def test_a_secret_of_an_earlier_run_of_a_name_is_shown_and_recorded_there(office):
+    handle, found = await finished(office)
+    later = await office.start({"text": "<reset> my password"}, handle.id)
+    await ended(later)
+    run = Backstay(office.client).run(handle.id, run_id=handle.first_execution_run_id)
+    assert await run.reveal(found, by=ANA) == SECRET
+    assert [[made.by for made in await decisions_of(office, of)] for of in (handle, later)] == [[ANA], []]
+
+
 @promise("secrets:reveal")
 @pytest.mark.thorough
 async def test_the_command_prints_the_secret_and_nothing_else(office):
