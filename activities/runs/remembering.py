@@ -94,7 +94,7 @@ class MemoryActivities(Activities):
             common = {"run": ask.run, "owner": owner, "session_id": row.session_id}
             return MemoryItem.model_validate({**common, "n": n, "kind": kind, "at": at, **more})
 
-        about = item(0, "run_metadata", row.opened_at, source=_of_task(row), written_by=_in(row, "started_by"))
+        about = item(0, "run_metadata", row.opened_at, **_of_task(row, by_model))
         found = [NewItem(about, words_of(about_text(ended)))]
         for event in made:
             tool, at = str(event.data.get("tool") or ""), _seconds(event, row)
@@ -163,10 +163,13 @@ def _in(row: RunRow, name: str) -> str:
     return str(row.opened.get(name) or "")
 
 
-def _of_task(row: RunRow) -> str:
-    """Return whose words say what a run is about."""
-    by_others = bool(row.opened) and calls.OpenedRun.model_validate(row.opened).text_by_others
-    return TASK_OF_OTHERS if by_others else "task"
+def _of_task(row: RunRow, by_model: Mapping[str, str]) -> Mapping[str, str]:
+    """Return whose words say what a run is about, and who wrote them; of a sub-run it was a model, as its own words."""
+    opened = calls.OpenedRun.model_validate(row.opened) if row.opened else None
+    if opened is not None and opened.above:
+        return by_model
+    by_others = opened is not None and opened.text_by_others
+    return {"source": TASK_OF_OTHERS if by_others else "task", "written_by": _in(row, "started_by")}
 
 
 def _ref(event: Event) -> str:
