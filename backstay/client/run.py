@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import time
-import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar, overload
@@ -19,7 +18,6 @@ from backstay import errors
 from backstay.approvals import proof
 from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
-from backstay.canonical import digest_of
 from backstay.client.decisions import Decisions
 from backstay.client.executions import ANSWERED_WITHIN, described
 from backstay.client.failures import (
@@ -29,7 +27,7 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
-from backstay.client.sending import POLL_S, PROOF_S, Answer, repeated_while_continuing, signed
+from backstay.client.sending import POLL_S, PROOF_S, Answer, repeated_while_continuing, signed, update_id
 from backstay.client.stored import revealed, stored_output
 from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
@@ -377,15 +375,15 @@ class Run(Decisions):
         # Everyone who can reach the run may read it; a signature for what a person was shown stays so.
         if key is not None and name != "read" and "proof" not in payload:
             payload = await self.sign(name, payload, key=key)
-        update_id = _update_id(name, payload)
 
         async def send() -> dict[str, Any]:
             try:
                 async with asking(self.client, self.id):
-                    update = await (await self._newest()).start_update(
+                    newest = await self._newest()
+                    update = await newest.start_update(
                         name,
                         payload,
-                        id=update_id,
+                        id=await update_id(newest, name, payload),
                         wait_for_stage=WorkflowUpdateStage.ACCEPTED,
                         rpc_timeout=ACCEPTED_WITHIN,
                     )
@@ -482,13 +480,3 @@ class Run(Decisions):
             if time.monotonic() - failing_since > OUTAGE_S:
                 raise failure
             await asyncio.sleep(POLL_S)
-
-
-def _update_id(name: str, payload: dict[str, Any]) -> str:
-    """Return the id of an update: the same one for the very same of one event.
-
-    Temporal answers an id that it knows with the first outcome, whatever was sent with it, and by whom.
-    """
-    if not payload.get("event_id"):
-        return str(uuid.uuid4())
-    return digest_of([name, {field: value for field, value in payload.items() if field != "proof"}])

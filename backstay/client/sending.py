@@ -3,10 +3,17 @@
 import asyncio
 import secrets
 import time
+import uuid
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, TypeVar
 
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.service import RPCError, RPCStatusCode
+
 from backstay.approvals import proof
+from backstay.canonical import digest_of
+from backstay.client.executions import ANSWERED_WITHIN
 from backstay.errors import RunContinuing, SettingsInvalid
 
 Answer = TypeVar("Answer")
@@ -28,6 +35,34 @@ def signed(
         raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
     made = proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
     return {**payload, "proof": made}
+
+
+async def update_id(run: WorkflowHandle[Any, Any], name: str, payload: dict[str, Any]) -> str:
+    """Return the id of an update: the same one for the very same of one event, until that has failed.
+
+    Temporal answers an id that it knows with the first outcome, whatever was sent with it, and by whom; but the cause
+    of a failure may be gone. Waits for the outcome of one that is under way; raises RPCError.
+    """
+    if not payload.get("event_id"):
+        return str(uuid.uuid4())
+    named = digest_of([name, {field: value for field, value in payload.items() if field != "proof"}])
+    failures = count(1)
+    found = named
+    while await _has_failed(run, found):
+        found = f"{named}-{next(failures)}"
+    return found
+
+
+async def _has_failed(run: WorkflowHandle[Any, Any], known: str) -> bool:
+    try:
+        await run.get_update_handle(known).result(rpc_timeout=ANSWERED_WITHIN)
+    except WorkflowUpdateFailedError:
+        return True
+    except RPCError as error:
+        # An update that its validator refused is not known either.
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+    return False
 
 
 async def repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -11,6 +11,7 @@ import pytest_asyncio
 from temporalio.client import Client, Interceptor, OutboundInterceptor
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
+from activities.records import Records
 from backstay import Approval, Task, connect
 from backstay.client import Backstay
 from backstay.client import run as client_run
@@ -18,6 +19,7 @@ from backstay.client.connecting import compression
 from backstay.errors import (
     DecisionRefused,
     NotVerified,
+    Pruned,
     RunNotFound,
     RunTerminated,
     RunTimedOut,
@@ -363,6 +365,36 @@ async def test_an_event_id_repeats_only_the_very_same_and_never_stands_for_somet
     await run.approve(more[0], by="ana@example.com")
     await run.result()
     assert {"one@event.example", "two@event.example"} <= set(made.mailbox.sent())
+
+
+@promise("clients:event-id")
+async def test_what_failed_under_an_event_id_is_not_lost_for_good_and_what_was_done_is_told_after_the_end(
+    backstay, scripts, monkeypatch
+):
+    run = await backstay.start(scripts.task(mails("one@strict.example")))
+    (request,) = await asked(run)
+    show, left = Records.show, ["the store is away"]
+
+    async def fails_once(self, run, payload, provider):
+        if left and "axolotl" in str(payload):
+            raise Pruned(left.pop())
+        return await show(self, run, payload, provider)
+
+    monkeypatch.setattr(Records, "show", fails_once)
+    unsigned = Backstay(backstay.client, task_queue=backstay.task_queue)
+    with pytest.raises(Pruned, match="the store is away"):
+        await unsigned.run(run.id).message("Feed the axolotl.", event_id="said")
+    told = await unsigned.run(run.id).message("Feed the axolotl.", event_id="said")
+    assert await unsigned.run(run.id).message("Feed the axolotl.", event_id="said") == told
+
+    yes = Approval(request_id=request.id, verdict="approve", by="ana@example.com", event_id="yes")
+    for refused in (b"a key that is mended later", b"another one"):
+        with pytest.raises(NotVerified):
+            await backstay.run(run.id).decide(yes, key=refused)
+    answer = await run.decide(yes)
+    names = [event.name async for event in run.events()]
+    assert names.count("message.received") == 1
+    assert await backstay.run(run.id).decide(yes) == answer
 
 
 @promise("clients:undo")
