@@ -17,7 +17,7 @@ def main() -> NoReturn:
     except SettingsInvalid as error:
         sys.stderr.write(f"backstay: {error}\n")
         sys.exit(2)
-    from gateways.terminal.app import main as run_and_exit  # noqa: PLC0415 - only now is its package on the path
+    from gateways.terminal.app import main as run_and_exit  # noqa: PLC0415 - only now is its package found
 
     run_and_exit()
 

@@ -114,7 +114,7 @@ class BackstayPlugin(client.Plugin, worker.Plugin):
     async def _begin(self, used: client.Client) -> None:
         """Start the engine and wait until it serves; raises SettingsInvalid."""
         open_house("system")
-        from system.child import Child  # noqa: PLC0415 - only now is its package on the path
+        from system.child import Child  # noqa: PLC0415 - only now is its package found
         from system.kept_child import kept_child  # noqa: PLC0415 - the same
 
         command = [sys.executable, str(house() / "worker.py")]

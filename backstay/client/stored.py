@@ -1,8 +1,7 @@
 """Use the store itself, in a program that has the settings of the worker: outputs, secrets, and what is attached.
 
 None of them goes through Temporal: outputs and attachments may be larger than a message, and no history may hold a
-secret. This module, plugin.py and backstay/__main__.py import what is above backstay, once they have put it on the
-path.
+secret. This module, plugin.py and backstay/__main__.py import what is above backstay, once they have opened it.
 """
 
 import asyncio
@@ -15,16 +14,19 @@ from typing import Any
 from backstay.client.sending import signed
 from backstay.errors import BackstayError, RunNotFound
 from backstay.redaction.handles import handles_in, replace_handles, unescape_lookalikes
-from backstay.rooms import ROOMS, open_house
+from backstay.rooms import open_house
 from backstay.settings import Settings
 from backstay.task.attaching import read_attached
+
+_TAKEN = ("activities", "opening", "sandbox", "store", "system", "toolbox")
+"""What the store is opened with; a program keeps the other names, such as `workflows`, for packages of its own."""
 
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncGenerator[Any]:
     """Open the store that the settings name; programs that only start and decide runs load nothing of it."""
-    open_house(*ROOMS)
-    from opening import open_store  # noqa: PLC0415 - only now is it on the path
+    open_house(*_TAKEN)
+    from opening import open_store  # noqa: PLC0415 - only now is it found
 
     async with open_store(settings) as store:
         yield store

@@ -89,3 +89,25 @@ def test_the_library_refuses_a_foreign_room_that_was_imported_before(tmp_path, r
 
     assert done.returncode == 1
     assert f"'{room}' was imported from {tmp_path / room}.py" in done.stderr
+
+
+LIBRARY = "from backstay import execute_mcp_task"
+STORE = """
+import asyncio
+from backstay.client.stored import stored_output
+try:
+    asyncio.run(stored_output('nobody', None, 'ref'))
+except Exception as error:
+    assert type(error).__name__ == 'RunNotFound', error
+"""
+
+
+@promise("clients:library-beside")
+@pytest.mark.parametrize("used", [LIBRARY, STORE])
+def test_a_program_that_uses_the_library_or_the_store_keeps_packages_named_as_folders_of_the_engine(tmp_path, used):
+    for name in ("workflows", "people", "gateways", "worker"):
+        (tmp_path / f"{name}.py").write_text(f"OWN = {name!r}", encoding="utf-8")
+
+    done = python(f"{used}\nimport workflows, people, gateways, worker\nprint(workflows.OWN, worker.OWN)", tmp_path)
+
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["workflows worker"]), done.stderr
