@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from backstay.errors import ArgumentsInvalid
-from backstay.python_tools.context import AnswerNeeded, CallRefused, ToolContext
+from pydantic import TypeAdapter
+
+from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown
+from backstay.python_tools.context import AnswerNeeded, CallRefused, ToolContext, ToolError
 from backstay.python_tools.function import FunctionTool, function_tool, hook_tool
+from backstay.python_tools.tool import ToolOptions
 from backstay.tools.tool import Safety
+
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class TestContext(ToolContext):
@@ -39,6 +44,15 @@ class TestContext(ToolContext):
         self.may_read: tuple[str, ...] = ()
         self.may_write: tuple[str, ...] = ()
         self.written = False
+        self.write_answers: list[Any] = []
+        """What the write of the call answered, once it has."""
+        self.fault: Exception | None = None
+        """Why the write of the call has no answer; a tool must not hide it."""
+
+    def begin(self, options: ToolOptions) -> None:
+        """Begin a call of a tool: what it may call, and nothing written yet."""
+        self.may_read, self.may_write = options.reads, options.writes
+        self.written, self.write_answers, self.fault = False, [], None
 
     async def read(self, tool: str, /, **arguments: Any) -> Any:
         """Call a tool of the test. Raises CallRefused where the engine would."""
@@ -53,7 +67,18 @@ class TestContext(ToolContext):
         if self.written:
             raise CallRefused("a tool writes once; make two tools of it")
         self.written = True
-        return await self._call(tool, arguments)
+        try:
+            answer = await self._call(tool, arguments)
+        except (ToolError, AnswerNeeded):
+            raise
+        except asyncio.CancelledError:
+            self.fault = OutcomeUnknown("ended while it was under way")
+            raise
+        except Exception as error:
+            self.fault = error
+            raise
+        self.write_answers.append(answer)
+        return answer
 
     async def ask(self, question: str, schema: Any = None) -> Any:
         """Return the next answer of the test; without one, the run ends as asked."""
@@ -79,7 +104,9 @@ class ToolRun:
     outcome: Literal["succeeded", "failed", "retry", "unknown", "asked"]
     """`unknown`: nobody knows whether the write took effect, so `verify` is run, or a person asked."""
     data: Any = None
+    """What the model is told; of a function that broke after its write had succeeded, what the write answered."""
     error: str | None = None
+    """Why it failed; with `succeeded`, how the function broke after its write, of which the model is not told."""
     question: str | None = None
     """What a person is asked, with the outcome `asked`."""
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +144,7 @@ async def run_tool(
 
 async def _run(tool: FunctionTool, given: dict[str, Any], context: ToolContext, *, reads: bool) -> ToolRun:
     if isinstance(context, TestContext):
-        context.may_read, context.may_write, context.written = tool.options.reads, tool.options.writes, False
+        context.begin(tool.options)
     run = partial(ToolRun, arguments=given, context=context, tool=tool)
     try:
         admitted = tool.admit(given)
@@ -128,6 +155,13 @@ async def _run(tool: FunctionTool, given: dict[str, Any], context: ToolContext, 
         if ended.how != "raised":
             break
         ended = await tool.run(admitted, context, asyncio.to_thread)
+    if isinstance(context, TestContext) and (fault := context.fault) is not None:
+        unsent = isinstance(fault, BackstayError) and not isinstance(fault, OutcomeUnknown)
+        said = str(fault) if isinstance(fault, BackstayError) else f"the write failed: {type(fault).__name__}"
+        return run("failed" if unsent else "unknown", error=said)
+    if isinstance(context, TestContext) and context.write_answers and ended.how != "returned":
+        data = _JSON.dump_python(context.write_answers[0], mode="json", fallback=str)
+        return run("succeeded", data=data, error=ended.error)
     match ended.how:
         case "returned":
             return run("succeeded", data=ended.data)

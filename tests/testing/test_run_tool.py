@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from backstay import CallRefused, Retry, ToolContext, ToolError, tool
-from backstay.errors import ToolboxInvalid
+from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolUnavailable
 from backstay.testing import TestContext, run_tool
 from tests.requirements import promise
 
@@ -103,9 +103,44 @@ async def test_a_tool_calls_only_the_tools_that_it_names_and_writes_once():
     assert (once.outcome, given.calls) == ("succeeded", [("find", {"who": "ana"}), ("send", {"to": "ana@example.com"})])
     undeclared = await run_tool(remind, {"how": "undeclared"}, doubles())
     assert undeclared.error == "'send' is not among the `reads` of the tool; add it"
-    assert (await run_tool(remind, {"how": "twice"}, doubles())).error == "a tool writes once; make two tools of it"
+    twice = await run_tool(remind, {"how": "twice"}, doubles())
+    assert (twice.outcome, twice.error) == ("succeeded", "a tool writes once; make two tools of it")
     with pytest.raises(CallRefused, match="no tools can be called here"):
         await ToolContext().read("find")
+
+
+@promise("python:run-tool-writes")
+async def test_once_a_tool_has_written_its_write_says_how_the_call_ended_whatever_the_function_makes_of_it():
+    @tool(writes=["send"])
+    async def remind(context: ToolContext, then: str) -> object:
+        try:
+            sent = await context.write("send")
+        except Exception:
+            return "all is well"
+        if then == "error":
+            raise ToolError("no receipt was found")
+        return 1 // 0 if then == "break" else sent
+
+    def breaks(error: Exception):
+        def send() -> None:
+            raise error
+
+        return TestContext(tools={"send": send})
+
+    sends = TestContext(tools={"send": lambda: {"id": 7}})
+    for then in ("error", "break", "return"):
+        ran = await run_tool(remind, {"then": then}, sends)
+        assert (ran.outcome, ran.data) == ("succeeded", {"id": 7})
+    found = [
+        await run_tool(remind, {"then": "return"}, breaks(error))
+        for error in (ToolError("refused"), ToolUnavailable("nobody is there"), OutcomeUnknown("lost"), OSError("cut"))
+    ]
+    assert [(ran.outcome, ran.data or ran.error) for ran in found] == [
+        ("succeeded", "all is well"),
+        ("failed", "nobody is there"),
+        ("unknown", "lost"),
+        ("unknown", "the write failed: OSError"),
+    ]
 
 
 @promise("python:run-tool")
