@@ -126,10 +126,13 @@ class Run(Decisions):
         """
         parts: list[Any] = []
         offset: int | None = 0
+        is_json = False
         while offset is not None:
             page = await self._page({"ref": ref, "path": path, "offset": offset})
             parts.append(page["value"])
-            offset = page["next"]
+            offset, is_json = page["next"], page.get("is_json", False)
+        if is_json:
+            return json.loads("".join(parts))
         if len(parts) == 1:
             return parts[0]
         if isinstance(parts[0], list):

@@ -45,6 +45,8 @@ class Page(Frozen):
     """Hold a part of a payload, events, or messages."""
 
     value: Any = None
+    is_json: bool = False
+    """Whether the value is a part of the JSON text of what is there, which is not a string itself."""
     events: tuple[Event, ...] = ()
     messages: tuple[dict[str, Any], ...] = ()
     """As Chat Completions writes them, with `step`; a long answer has its ref as `content_ref` instead of `content`."""
@@ -58,7 +60,8 @@ class Page(Frozen):
         plain = self.plain()
         listed = "events" if reading.after is not None else "messages"
         held = "value" if reading.ref is not None else listed
-        return {name: plain[name] for name in (held, "total", "next")}
+        marked = ("is_json",) if self.is_json else ()
+        return {name: plain[name] for name in (held, *marked, "total", "next")}
 
 
 def at_path(value: Any, path: str) -> Any:
@@ -108,14 +111,14 @@ def page_of(value: Any, reading: Reading) -> Page:
     A record that is larger is read as its JSON text. Raises ArgumentsInvalid for a single item that is larger.
     """
     if reading.as_text and not isinstance(value, str):
-        return _text(canonical(value), reading)
+        return _json(canonical(value), reading)
     match value:
         case list():
             return _items(value, reading)
         case str():
             return _text(value, reading)
         case _ if len(whole := canonical(value).encode("utf-8", "surrogatepass")) > PAGE_BYTES:
-            return _text(whole.decode("utf-8", "replace"), reading)
+            return _json(whole.decode("utf-8", "replace"), reading)
         case _:
             return Page(value=value, total=1)
 
@@ -135,6 +138,10 @@ def _items(value: list[Any], reading: Reading) -> Page:
         raise ArgumentsInvalid(f"path: item {reading.offset} is larger than a page; read path {place!r}")
     end = reading.offset + count
     return Page(value=rest[:count], total=len(value), next=end if end < len(value) else None)
+
+
+def _json(text: str, reading: Reading) -> Page:
+    return _text(text, reading).model_copy(update={"is_json": True})
 
 
 def _text(value: str, reading: Reading) -> Page:

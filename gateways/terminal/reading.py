@@ -120,9 +120,7 @@ async def _whole(run: Run, outputs: Any) -> Any:
         case {"ref": str(ref), "note": str()} if len(outputs) == 2:
             try:
                 whole = await run.read(ref)
-                # A value larger than a page is read as its JSON text.
-                whole = json.loads(whole) if isinstance(whole, str) else whole
-            except (BackstayError, ValueError):  # The model's own words can look the same.
+            except BackstayError:  # The model's own words can look the same.
                 return outputs
             # The outputs of a long plan are stored apart, too.
             return await _whole(run, whole) if isinstance(whole, dict) and "steps" in whole else whole

@@ -1,16 +1,20 @@
 """Read what a run has stored: while it is open by its update, afterwards by a workflow of its own."""
 
 import asyncio
+import json
 
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.approvals.admission import DecisionInvalid
+from backstay.canonical import canonical
 from backstay.client import Backstay
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
+from tests.cli.commands import command, environment_of
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import Scripts, engine, pending
 from tests.requirements import promise
 
@@ -117,3 +121,24 @@ async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_o
     followed = [event.n async for event in run.events()]
     assert result.events[0].n > 1
     assert followed == list(range(1, result.events[-1].n + 1))
+
+
+LARGE = {"rows": [{"n": n, "text": "grün" * 50} for n in range(1000)]}
+
+
+@promise("clients:reading-objects")
+async def test_an_object_larger_than_a_page_is_read_as_an_object_and_a_text_as_a_text(temporal, tmp_path):
+    text, scripts = canonical(LARGE), Scripts()
+    server = ScriptedServer(tmp_path / "office.script", [reads("rows")], {"rows": {"data": {**LARGE, "text": text}}})
+    async with engine(temporal, tmp_path, scripts, toolbox=toolbox_of_servers(tmp_path, office=server)) as running:
+        run = await Backstay(temporal, task_queue=running.settings.task_queue).start(
+            scripts.task(Reply(calls=[("office__rows", {})]))
+        )
+        result = await run.result()
+        (ref,) = [event.data["summary_ref"] for event in result.events if event.name == "action.called"]
+        assert await run.read(ref) == {**LARGE, "text": text}
+        assert await run.read(ref, "text") == text
+        shown = await command(
+            "result", run.id, "--step", "1", "--output", "json", environment=environment_of(running), folder=tmp_path
+        )
+        assert json.loads(shown.out)["calls"][0]["data"] == {**LARGE, "text": text}
