@@ -37,6 +37,7 @@ from backstay.errors import (
     NotVerified,
     QuorumPending,
     RunContinuing,
+    Transient,
     Unreachable,
 )
 from backstay.shown import one_line, shell_words
@@ -176,6 +177,8 @@ class Run(Decisions):
         if await self.is_open():
             try:
                 return await self._update("read", reading, key=None)
+            except (DecisionRefused, RunContinuing):
+                pass  # As many others read as the run answers at a time, or it does not go on soon enough.
             except BackstayError:
                 if await self.is_open():
                     raise
@@ -204,7 +207,7 @@ class Run(Decisions):
     async def events(self, after: int = 0) -> AsyncGenerator[Event]:
         """Yield the events, in order, until the run has ended; workers may stop and start meanwhile.
 
-        Raises Unreachable when Temporal does not answer for a minute.
+        Raises Unreachable when Temporal does not answer for a minute; what the store cannot give now is waited for.
         """
         while True:
             is_open = await self._through_outages(self.is_open)
@@ -213,7 +216,7 @@ class Run(Decisions):
                 for event in (*await self._left_out(after, timeline), *timeline.events):
                     after = event.n
                     yield event
-            except Unreachable:
+            except Transient:
                 if not is_open:
                     for event in await self._last_events(after):
                         yield event

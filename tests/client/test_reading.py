@@ -5,14 +5,15 @@ import json
 
 import pytest
 import pytest_asyncio
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateStage
 
 from backstay.approvals.admission import DecisionInvalid
 from backstay.canonical import canonical
 from backstay.client import Backstay
-from backstay.errors import ArgumentsInvalid, RunNotFound
+from backstay.errors import ArgumentsInvalid, RunNotFound, StoreUnavailable
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
+from store.blobs.shown import ShownBlobs
 from tests.cli.commands import command, environment_of
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import Scripts, engine, pending
@@ -121,6 +122,45 @@ async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_o
     followed = [event.n async for event in run.events()]
     assert result.events[0].n > 1
     assert followed == list(range(1, result.events[-1].n + 1))
+
+
+@promise("clients:reading-late")
+async def test_whoever_follows_an_open_run_late_gets_every_event_also_while_others_read_and_the_store_is_away(
+    opened, monkeypatch
+):
+    _, scripts, backstay = opened
+    calls = Reply(calls=[("mail__list_customers", {"limit": 1, "offset": offset}) for offset in range(20)])
+    run = await backstay.start(scripts.task(*[calls] * 6, MAIL, budget={"max_tool_calls": 130}))
+    handle = backstay.client.get_workflow_handle(run.id)
+    await pending(handle)
+    (ref, *_) = [event.data["summary_ref"] for event in (await run.timeline()).events if event.name == "action.called"]
+    read, beside, others, left = ShownBlobs.named_by_a_person, run._read_beside, asyncio.Event(), ["the store is away"]
+
+    async def waits(self, name):
+        await others.wait()
+        return await read(self, name)
+
+    async def fails_once(reading):
+        if left:
+            raise StoreUnavailable(left.pop())
+        return await beside(reading)
+
+    monkeypatch.setattr(ShownBlobs, "named_by_a_person", waits)
+    monkeypatch.setattr(run, "_read_beside", fails_once)
+    accepted = WorkflowUpdateStage.ACCEPTED
+    reading = [await handle.start_update("read", {"ref": ref}, wait_for_stage=accepted) for _ in range(4)]
+    followed = []
+    async with asyncio.timeout(60):
+        async for event in run.events():
+            followed.append(event.n)
+            if event.name == "approval.asked":
+                break
+    others.set()
+    assert len([await each.result() for each in reading]) == 4
+    await run.cancel()
+
+    assert followed == list(range(1, len(followed) + 1))
+    assert (len(followed) > 100, left) == (True, [])
 
 
 LARGE = {"rows": [{"n": n, "text": "grün" * 50} for n in range(1000)]}
