@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from backstay.errors import ArgumentsInvalid, ToolboxInvalid
 from backstay.python_tools.context import AnswerNeeded, Retry, ToolContext, ToolError
@@ -16,6 +17,17 @@ InThread = Callable[..., Awaitable[Any]]
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 _UNFIT = (NameError, TypeError, ValueError, RuntimeError, PydanticUserError)
+
+
+class _AsReturned(GenerateJsonSchema):
+    """Name fields as answers do: by their aliases only where a model says that it is written so."""
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        before, self.by_alias = self.by_alias, bool(schema["cls"].model_config.get("serialize_by_alias"))
+        try:
+            return super().model_schema(schema)
+        finally:
+            self.by_alias = before
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,7 @@ def _field(parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, An
 def _output_schema(returned: Any) -> dict[str, Any] | None:
     """Return the JSON Schema of what the function says that it returns, where it says an object."""
     try:
-        schema = TypeAdapter(returned).json_schema(mode="serialization")
+        schema = TypeAdapter(returned).json_schema(mode="serialization", by_alias=False, schema_generator=_AsReturned)
     except _UNFIT:
         return None
     return schema if schema.get("properties") else None

@@ -4,6 +4,7 @@ import sys
 import threading
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
@@ -245,6 +246,24 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
             "the tool failed: ZeroDivisionError",
             "not done within 0.2 s",
         ]
+
+
+@promise("python:declared")
+async def test_what_a_function_returns_has_the_names_that_its_tool_declares(own):
+    source = (
+        "from pydantic import BaseModel, ConfigDict, Field\n"
+        "class Line(BaseModel):\n    count: int = Field(alias='n')\n"
+        "class Order(BaseModel):\n"
+        "    model_config = ConfigDict(serialize_by_alias=True)\n    lines: list[Line] = Field(alias='rows')\n"
+        "@tool(safety='read_only')\nasync def line() -> Line:\n    return Line(n=1)\n"
+        "@tool(safety='read_only')\nasync def order() -> Order:\n    return Order(rows=[Line(n=1)])\n"
+    )
+    async with own(source, provider=None) as toolbox:
+        declared = (await toolbox.catalog("anyone")).definitions
+        for name, answer in (("own.line", {"count": 1}), ("own.order", {"rows": [{"count": 1}]})):
+            assert (await call(toolbox, name, {})).data == answer
+            schema = declared[name].output_schema | {"additionalProperties": False}
+            assert list(Draft202012Validator(schema).iter_errors(answer)) == []
 
 
 @promise("python:unknown")
