@@ -10,7 +10,7 @@ from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUna
 from backstay.tools.tool import Safety
 from tests.requirements import promise
 from toolbox import ToolboxBuilder, list_methods
-from toolbox.configuration.template import render
+from toolbox.configuration.template import holds, render
 from toolbox.manifest.docs import tool_docs
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import Caller
@@ -246,6 +246,15 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
             "the tool failed: ZeroDivisionError",
             "not done within 0.2 s",
         ]
+
+
+@promise("python:lost-empty")
+async def test_only_false_from_a_check_says_that_a_write_did_not_take_place(own):
+    source = "def sure(result, arguments, context: ToolContext) -> Any: ...\n@tool(verify=sure)\ndef go() -> Any: ...\n"
+    async with own(source, provider=None) as toolbox:
+        check = (await toolbox.catalog("anyone")).definitions["own.go"].declaration.verify
+    answers = ([], {}, 0, "", True, {"id": 1}, False)
+    assert [holds(check.applied_if, {"result": answer}) for answer in answers] == [True] * 6 + [False]
 
 
 @promise("python:declared")

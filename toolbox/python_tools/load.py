@@ -188,7 +188,7 @@ def _with_hooks(tool: FunctionTool) -> list[LoadedTool]:
         declared["verify"] = Check(
             tool=hook.name,
             arguments=arguments,
-            applied_if="{{ not not result }}",
+            applied_if="{{ result is not false }}",
             result="{{ none if result is true else result }}",
         )
         found.append(LoadedTool(hook, Declaration(safety=Safety.READ_ONLY, timeout=hook.options.timeout), hidden=True))

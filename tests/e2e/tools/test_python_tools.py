@@ -42,6 +42,16 @@ def book(who: str, context: ToolContext) -> dict[str, int]:
     raise OSError("the line went dead")
 
 
+def were_cleared(result: None, arguments: dict[str, Any], context: ToolContext) -> list[str]:
+    return []
+
+
+@tool(safety="write_safe", verify=were_cleared)
+def clear() -> list[str]:
+    \"\"\"Clear the seats, return those that are left, and lose the answer.\"\"\"
+    raise OSError("the line went dead")
+
+
 @tool(safety="write_safe")
 def lose(who: str) -> None:
     \"\"\"Do something, and lose the answer.\"\"\"
@@ -137,6 +147,13 @@ async def test_a_write_that_breaks_is_verified_and_can_still_be_undone(shared):
     result = await ended(handle)
     assert [effect["state"] for effect in result["effects"]] == ["compensated"]
     assert (opened.settings.toolbox.parent / "log").read_text().splitlines()[1:] == ["unbooked 7 for ana"]
+
+
+@promise("python:lost-empty")
+async def test_a_write_whose_check_returns_an_empty_answer_took_place(shared):
+    opened, scripts = shared
+    result = await ended(await opened.start(scripts.task(calls("odd__clear"))))
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
 
 
 @promise("python:lost")
