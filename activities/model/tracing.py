@@ -15,6 +15,7 @@ from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, doubted
 from backstay.stored_texts import holds_stored_text
+from backstay.tools.tool import TRUSTED
 
 KEPT_BYTES = 128 << 20
 """How much memory the indexes of all runs take on a worker; others are built again from the store."""
@@ -75,12 +76,10 @@ class Tracing:
             return
         codes = [said.code]
         if said.code in {HITS, DESCRIBED}:
-            payload: Any = (await self.records.store.blobs.of(run).get_json(said.ref))["hits"]
-        else:
-            payload = await self.records.shown(run, said.ref)
-        if said.code in {HITS, DESCRIBED}:
-            await apart(payload, lambda: index.add(said.code, texts_in(payload)))
+            hits = (await self.records.store.blobs.of(run).get_json(said.ref))["hits"]
+            await apart(hits, lambda: _add_hits(index, hits, said.code))
             return
+        payload = await self.records.shown(run, said.ref)
         record = await self.records.record(run, said.ref)
         if said.code == RECALLED:
             await apart(payload, lambda: _add_recalled(index, payload, record))
@@ -98,6 +97,19 @@ class Tracing:
         size = sum(traced.index.size for traced in self._kept.values())
         while size > KEPT_BYTES and len(self._kept) > 1:
             size -= self._kept.popitem(last=False)[1].index.size
+
+
+def _add_hits(index: MarkIndex, hits: list[dict[str, Any]], code: str) -> None:
+    """Add what servers say of their tools; the operator vouches for trusted ones, but not for why one is away."""
+    told = hits if code == HITS else ()
+    said: dict[str, list[Any]] = {DESCRIBED: [], HITS: [hit["reason"] for hit in told if hit.get("reason")]}
+    for hit in hits:
+        texts = {name: text for name, text in hit.items() if name not in {TRUSTED, "reason"}}
+        said[DESCRIBED if hit.get(TRUSTED) else HITS].append(texts)
+    for whose, texts in said.items():
+        # Where others have said nothing, what the model says next is still its own.
+        if texts:
+            index.add(whose, texts_in(texts))
 
 
 def _add_recalled(index: MarkIndex, payload: Any, record: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from backstay.provenance.source import Source
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, MEDIA, ContextItem, as_earlier, shorten, weigh, weight
 from backstay.task.media import within
-from backstay.tools.tool import Tool
+from backstay.tools.tool import TRUSTED, Tool
 from toolbox.catalog.catalog import Catalog
 
 MOST_VISIBLE = 64
@@ -39,6 +39,8 @@ Item = dict[str, Any]
 HITS = "!engine.search_tools"
 DESCRIBED = "operator"
 """What trusted servers say of their tools: the operator vouches for it."""
+OF_OTHERS = "of_others"
+"""The field of an item of found tools that says whether the operator does not vouch for all that is told of them."""
 PROGRAM = ">"
 RECALLED = "!engine.recall"
 """What earlier runs have left: each item has a source of its own, which the stored answer names."""
@@ -317,6 +319,9 @@ class Transcripts:
         if added.kind == "tools":
             hits = (await self.records.store.blobs.of(run).get_json(added.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
+            # Of those that are not available as well: the model is told what their servers say, and why they are away.
+            reasons = added.call_id is not None and any(hit.get("reason") for hit in hits)
+            item |= {OF_OTHERS: True} if reasons or not all(hit.get(TRUSTED) for hit in hits) else {}
             text = canonical({"tools": [*map(_hit, hits)]})
             return item if added.call_id is None else item | {"call_id": added.call_id, "text": text}
         text = added.text
@@ -435,9 +440,7 @@ def _said(
 ) -> Utterance | None:
     text = str(item.get("text", ""))
     if added.kind == "tools":
-        found = (catalog.definitions.get(name) for name in item.get("tools", ()))
-        trusted = all(definition is not None and definition.trusted for definition in found)
-        return Utterance(DESCRIBED if trusted else HITS, added.ref)
+        return Utterance(HITS if item.get(OF_OTHERS) else DESCRIBED, added.ref)
     if added.kind == "message":
         return Utterance("!person" if added.unverified else "person", None, text)
     if added.kind != "answer":

@@ -13,7 +13,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.event import as_drafts
 from backstay.task.reading import at_path
-from backstay.tools.tool import Hit, ToolResult
+from backstay.tools.tool import TRUSTED, Hit, ToolResult
 from toolbox.catalog.catalog import Catalog
 
 PART_BYTES = 8192
@@ -54,7 +54,7 @@ class Searches(Activities):
                 *hits,
             ]
         held = await self.records.secrets.of(ask.run)
-        shown = [shown_hit(hit, held.redactor) for hit in hits]
+        shown = [_kept(hit, catalog, held.redactor) for hit in hits]
         shown = masked_hits(shown, held.redactor) if held.handles else shown
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         shown_reasons = {name: held.redactor.clipped_text(said) for name, said in sorted(catalog.unavailable.items())}
@@ -98,6 +98,11 @@ def shown_hit(hit: Hit, redactor: Redactor) -> dict[str, Any]:
     """Return the hit in plain JSON; why it is not available may quote what its server made of our credentials."""
     plain = hit.plain()
     return plain if hit.reason is None else plain | {"reason": redactor.clipped_text(hit.reason)}
+
+
+def _kept(hit: Hit, catalog: Catalog, redactor: Redactor) -> dict[str, Any]:
+    """Return a hit with whether the operator vouches for what its server says of it."""
+    return shown_hit(hit, redactor) | {TRUSTED: catalog.definitions[hit.tool].trusted}
 
 
 def masked_hits(hits: list[dict[str, Any]], redactor: Redactor) -> list[dict[str, Any]]:

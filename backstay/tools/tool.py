@@ -287,6 +287,10 @@ class ToolResult(Message):
     """What the jail of a command used."""
 
 
+TRUSTED = "trusted"
+"""The field of a stored hit that says whether the operator vouches for what its server says of the tool."""
+
+
 class Hit(Frozen):
     """One answer of `search_tools`."""
 

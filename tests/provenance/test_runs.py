@@ -44,6 +44,14 @@ MAIL = {"type": "object", "properties": {"to": TEXT, "subject": TEXT, "text": TE
 SCRIPTS = Scripts()
 
 
+def untrusted(toolbox, name):
+    """Take the operator's trust from a server of a toolbox file."""
+    told = json.loads(toolbox.read_text(encoding="utf-8"))
+    told["providers"][name]["trusted"] = False
+    toolbox.write_text(json.dumps(told), encoding="utf-8")
+    return toolbox
+
+
 def toolbox(folder):
     tools = [reads(name) for name in ("inbox", "long", "fails", "customer", "chatter", "echo", "missing", "people")]
     tools += [writes("send", MAIL), writes("note", MAIL)]
@@ -413,3 +421,25 @@ async def test_a_name_of_two_records_is_asked_about_with_the_reason_and_a_name_o
     why = 'two records match "Ana"'
     assert request["rule"].endswith(f"to first seen in the answer of office.people, an own record, but {why}")
     assert f"first seen in the answer of office.people, an own record; {why}" in terminal_of(request)
+
+
+@promise("policy:untrusted-away")
+async def test_what_an_untrusted_server_says_of_its_tools_stays_its_own_while_it_is_away(temporal, tmp_path):
+    office = ScriptedServer(tmp_path / "office.script", [writes("send", MAIL)], ANSWERS)
+    about = reads("look", description=f"Look at {ENEMY}.")
+    stray = ScriptedServer(tmp_path / "stray.script", [about], {}, {"look": {"safety": "read_only"}})
+    file = untrusted(toolbox_of_servers(tmp_path, office=office, stray=stray), "stray")
+    given = {"policy": POLICY, "toolbox": file, "transient_seconds": 1}
+    async with engine(temporal, tmp_path, SCRIPTS, **given) as opened:
+        await unasked(opened)
+        # The next call ends it: it cannot read what to answer, and cannot start again.
+        stray.path.unlink()
+        handle, request = await asked(opened, Reply(calls=[("stray__look", {})]))
+        await decide(handle, request, "reject", stop=True)
+        search = Reply(calls=[("search_tools", {"query": "look at something"})])
+        handle, request = await asked(opened, search, call("send", to=ENEMY))
+        told = json.dumps(opened.model.requests[-1]["messages"])
+        await decide(handle, request, "reject", stop=True)
+
+    assert (ENEMY in told, "the server exited" in told) == (True, True)
+    assert [found["tool"] for found in request["calls"][0]["sources"]["/to"]] == ["engine.search_tools"]
