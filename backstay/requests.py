@@ -203,6 +203,8 @@ class CheckCall(OfArguments):
     """Which part of the task's arguments others gave; None where nobody did."""
     where_from: bool = False
     """Whether it is to be said where what references bring came from."""
+    sources: ArgumentSources | None = None
+    """Of a step that a model planned: where its arguments came from, as far as that was known when it was proposed."""
     denials: tuple[Denial, ...] = ()
     """Rules that deny the call if what references bring is as the rules say."""
     judge: bool = False

@@ -14,8 +14,9 @@ from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.provenance.composition import without_references
 from backstay.provenance.index import MarkIndex, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import TASK_OF_OTHERS, ArgumentSources, Source, doubted
+from backstay.provenance.source import TASK_OF_OTHERS, ArgumentSources, Source, doubted, leaves
 from backstay.python_tools.safety import Deny
+from backstay.task.plan import has_references
 from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -123,7 +124,12 @@ class Checks(ToolActivities):
         resolved = await self.arguments.referred(ask.run, whole, ask.references) if ask.resolved else whole
         known = catalog.definitions.get(ask.tool)
         egress = ask.theirs is not None and known is not None and known.tool.egress
-        return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool, egress=egress))
+        if ask.sources is None:
+            return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool, egress=egress))
+        # The model's other arguments were traced among all that it had been told, when it proposed the plan.
+        referring = [pointer for pointer, value in leaves(whole) if has_references(value)]
+        late = await apart(resolved, lambda: Lookup(index, only=referring).sources_of(resolved, tool=ask.tool))
+        return ask.sources.once_known(late, referring)
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.CallPreviews:

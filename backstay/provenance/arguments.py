@@ -1,16 +1,21 @@
 """Walk through the arguments of a call, and say once what holds for all below a pointer."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from backstay.canonical import pointer_to
-from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
+from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts, among
 from backstay.provenance.targets import Shape, hosts_in, is_named_person, is_postal, shape_of, tells_of_a_meeting
 from backstay.provenance.words import remembered_of_names
 from backstay.stored_texts import is_stored_text
 
 
-def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
+def looked_at(arguments: Any, only: Collection[str] = ("",)) -> Iterator[tuple[str, Any, bool]]:
+    """Yield what is to be looked up at and below some pointers, and whether it is a key."""
+    return (found for found in _looked_at(arguments) if among(found[0], only))
+
+
+def _looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yield every leaf with its pointer, and every key that looks like a target, which is marked."""
     waiting: list[tuple[str, Any]] = [("", arguments)]
     while waiting:

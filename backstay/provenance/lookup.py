@@ -1,6 +1,8 @@
 """Look the arguments of a call up in the index of its run."""
 
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -65,8 +67,12 @@ class _Doubt(NamedTuple):
     """The places where others wrote what it is about."""
 
 
+@dataclass
 class Lookup(Composition):
     """Look the arguments of calls up in one index."""
+
+    only: Collection[str] = ("",)
+    """Pointers: of what is at and below them it is looked up where it came from."""
 
     def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> ArgumentSources:
         """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
@@ -75,7 +81,7 @@ class Lookup(Composition):
         partly: dict[str, tuple[str, ...]] = {}
         doubts: dict[str, str] = {}
         targets = names = 0
-        for pointer, value, key in looked_at(arguments):
+        for pointer, value, key in looked_at(arguments, self.only):
             name = "" if key else name_at(pointer)
             shape = self._shape_of(pointer, name, value, tool=tool, arguments=arguments)
             targets += shape in {"atom", "place"}

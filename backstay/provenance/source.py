@@ -1,6 +1,6 @@
 """Where a value came from, as plain data that travels with a call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -156,6 +156,32 @@ class ArgumentSources(Message):
             refers=self.refers,
             doubts={at: why for at, why in self.doubts.items() if not among(at, known)},
             given={at: name for at, name in self.given.items() if not among(at, people)} | dict(people),
+        )
+
+    def once_known(self, late: "ArgumentSources", referring: Collection[str]) -> "ArgumentSources":
+        """Return the sources once it is known what values refer to; `late` has those of what came in their place.
+
+        All others stay what they were when the arguments were traced.
+        """
+        found = {at: parts for at, parts in late.by.items() if among(at, referring)}
+        for pointer in referring:
+            if not any(among(at, [pointer]) for at in found) and (above := late.under(pointer)):
+                found[pointer] = above[0]
+        by = {at: parts for at, parts in self.by.items() if not any(among(at, [new]) for new in found)}
+
+        def both(own: Iterable[str], now: Iterable[str]) -> tuple[str, ...]:
+            return (*(at for at in own if not among(at, referring)), *(at for at in now if among(at, referring)))
+
+        partly, doubts = {**self.partly, **late.partly}, {**self.doubts, **late.doubts}
+        return ArgumentSources(
+            by=by | found,
+            foreign=both(self.foreign, late.foreign),
+            reaching=self.reaching,
+            more=max(self.more, late.more),
+            whole=both(self.whole, late.whole),
+            partly={at: partly[at] for at in both(self.partly, late.partly)},
+            doubts={at: doubts[at] for at in both(self.doubts, late.doubts)},
+            given=self.given_but_referring,
         )
 
     @property

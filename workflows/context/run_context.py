@@ -16,6 +16,7 @@ from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.denials import Denial
 from backstay.policies.ruling import Ruling
+from backstay.provenance.source import ArgumentSources
 from backstay.requests import FollowTask
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
@@ -194,13 +195,15 @@ class RunContext:
         by_model: bool = False,
         theirs: Theirs | None = None,
         where_from: bool = False,
+        sources: ArgumentSources | None = None,
         denials: tuple[Denial, ...] = (),
         judge: bool = False,
         before: dict[str, Any] | None = None,
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring.
 
-        `of_plan`: whether the arguments are those of a plan's step. `before`: what a person has changed into them.
+        `of_plan`: whether the arguments are those of a plan's step, of which `sources` were known when a model proposed
+        it. `before`: what a person has changed into them.
         """
         ask = calls.CheckCall(
             tool=tool,
@@ -211,6 +214,7 @@ class RunContext:
             by_model=by_model,
             theirs=theirs,
             where_from=where_from,
+            sources=sources,
             denials=denials,
             judge=judge,
             before=before,
@@ -241,6 +245,7 @@ class RunContext:
             results=results or {},
             by_model=by_model,
             theirs=theirs,
+            sources=call.sources if by_model else None,
             forecast=entry or ForecastEntry(idx=0, tool=""),
             answers=answers,
         )

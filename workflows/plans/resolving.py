@@ -37,6 +37,7 @@ async def ruled_late(
 ) -> "Late | ToolResult":
     """Rule on a step with the stored results that it refers to; return a result where it cannot be made with them."""
     state = consent.context.state
+    where_from = call.sources is not None and (state.opened.policy.looks_at_sources or call.tool.egress)
     checked = await consent.context.check_call(
         call.tool.name,
         call.arguments,
@@ -47,7 +48,8 @@ async def ruled_late(
         theirs=None if by_model else theirs_of(state.task, index),
         judge=call.tool.judged,
         denials=denials_of(state.opened.policy, call),
-        where_from=call.sources is not None and (state.opened.policy.looks_at_sources or call.tool.egress),
+        where_from=where_from,
+        sources=call.sources if where_from and by_model else None,
         summary=f"look at what step {index} refers to: {call.tool.name}",
     )
     if checked.error is not None:
