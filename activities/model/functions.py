@@ -66,7 +66,7 @@ def functions_for(
             for name, definition in (offered or {}).items()
             if (about := definition.offered()) is not None
         ),
-        *(function(tool.function, tool.description[:1024], brief(tool.parameters)) for tool in tools),
+        *(function(tool.function, tool.offered, brief(tool.parameters)) for tool in tools),
         # Last, because it comes later: the part before it stays the same.
         *(READING if reading else ()),
     ]

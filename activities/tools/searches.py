@@ -101,8 +101,15 @@ def shown_hit(hit: Hit, redactor: Redactor) -> dict[str, Any]:
 
 
 def _kept(hit: Hit, catalog: Catalog, redactor: Redactor) -> dict[str, Any]:
-    """Return a hit with whether the operator vouches for what its server says of it."""
-    return shown_hit(hit, redactor) | {TRUSTED: catalog.definitions[hit.tool].trusted}
+    """Return a hit with whether the operator vouches for what its server says of it.
+
+    The words of others about a tool are kept as a model will be offered them, so that they are known for theirs.
+    """
+    definition = catalog.definitions[hit.tool]
+    kept = shown_hit(hit, redactor) | {TRUSTED: definition.trusted}
+    if definition.trusted or not hit.available:
+        return kept
+    return kept | {"offered": {"description": definition.offered, "parameters": definition.parameters}}
 
 
 def masked_hits(hits: list[dict[str, Any]], redactor: Redactor) -> list[dict[str, Any]]:

@@ -44,6 +44,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
 
 _NEWER = ("audience", "succeeded_if", "failed_if", "secret_arguments", "simulate")
 _DESCRIPTION = 4000
+_OFFERED = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,11 @@ class Definition:
     def is_found(self) -> bool:
         """Return whether searches and lists of tools show it."""
         return not (self.hidden or self.quiet)
+
+    @property
+    def offered(self) -> str:
+        """Return what a model that may call it is told of what it does."""
+        return self.description[:_OFFERED]
 
     @property
     def name(self) -> str:
