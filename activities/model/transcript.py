@@ -467,7 +467,17 @@ def _built_in(
         return Utterance("!person" if unverified else "person", None, text)
     if name in {"run_program", "delegate"}:
         return Utterance(PROGRAM, added.ref, None if added.ref else text, arguments)
-    if name == "read_result" and any(ref and ref in arguments for ref in known):
+    if name == "read_result" and _ref_in(arguments) in known:
         # A value that is read again was told when it was first answered.
         return None
     return Utterance(f"!engine.{name}", added.ref, None if added.ref else text)
+
+
+def _ref_in(arguments: str) -> Any:
+    """Return which result a call asks for, and nothing of what else it holds; an empty text where it names none."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return ""
+    ref = given.get("ref") if isinstance(given, dict) else ""
+    return ref if isinstance(ref, str) else ""

@@ -171,6 +171,24 @@ async def test_short_answers_of_a_plan_are_told_with_it_and_stay_the_words_of_th
         assert '"total"' not in (said[1].text or "")
 
 
+@promise("context:read-again")
+async def test_a_further_argument_does_not_hide_whose_answer_was_read(opened):
+    async with opened() as (_, records, transcripts):
+        known, other = [(await records.keep(RUN, "desk.look", {"n": n}, "desk")).ref for n in (1, 2)]
+        asked = [{"ref": known}, {"ref": other, "path": known}, {"ref": other, "note": f"like {known}"}]
+        calls = [
+            {"id": f"c{at}", "function": {"name": "read_result", "arguments": json.dumps(given)}}
+            for at, given in enumerate(asked)
+        ]
+        told = [Utterance("desk.look", known)]
+        transcript = Transcript("", ()).with_items([{"kind": "said", "text": "", "calls": calls}], told)
+        append = tuple(ContextItem(kind="answer", call_id=f"c{at}", ref=other) for at in range(3))
+        catalog = Catalog(version="v", definitions={}, by_function={}, problems=[], unavailable={}, index=ToolIndex([]))
+        said = said_by(transcript, append, await transcripts.items_of(RUN, append), catalog)
+
+    assert said == [Utterance("!engine.read_result", other)] * 2
+
+
 @promise("runs:visible-full")
 def test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves():
     names = [f"desk.t{number}" for number in range(MOST_VISIBLE)]
