@@ -15,6 +15,8 @@ _ALIKE = 0.5
 """Entries of one kind have, on average, at least this share of all names."""
 _LEAST_FOR_OUTLIERS = 20
 _FAR = 10
+_DIGITS = 15
+"""As many digits of a sum or a mean as a float holds for certain, however small or large it is."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].{0,24})?\Z", re.DOTALL)
 _NOT_NUMBERS = frozenset(("NaN", "Infinity", "-Infinity"))
 
@@ -35,7 +37,7 @@ class Column:
         self.sum = _sum(numbers)
         self.least: Any = min(numbers, default=None)
         self.most: Any = max(numbers, default=None)
-        counted = Counter([value[:_LONGEST_VALUE] for value in texts])
+        counted = Counter(texts)
         self.not_numbers = sum(counted[name] for name in _NOT_NUMBERS)
         counted.update("true" if value else "false" for value in truths)
         self.distinct = len(counted)
@@ -53,7 +55,7 @@ class Column:
         """Return what is known; `choices` is how many of the most frequent values may be named."""
         facts: dict[str, Any] = {"type": self._type(), "count": self.filled}
         if rows > self.filled:
-            facts["null_rate"] = round((rows - self.filled) / rows, 4)
+            facts["null_rate"] = _significant((rows - self.filled) / rows, 4)
         if self.kinds["number"]:
             facts |= {"sum": _told(self.sum), "min": self.least, "max": self.most, "mean": _told(self._mean())}
         if self.dated:
@@ -62,7 +64,11 @@ class Column:
             facts["distinct"] = self.distinct if self.values else f"over {_MOST_DISTINCT}"
             if choices and self.values and self.distinct < self.filled:
                 frequent = sorted(self.values.items(), key=lambda entry: (-entry[1], entry[0]))[:choices]
-                facts["frequent"] = dict(frequent)
+                named: dict[str, int] = {}
+                for value, count in frequent:
+                    # Of values that begin alike, the most frequent one is named.
+                    named.setdefault(_named(value), count)
+                facts["frequent"] = named
         return facts
 
     def oddities(self, rows: int) -> list[str]:
@@ -89,7 +95,7 @@ class Column:
 
     def _mean(self) -> float | None:
         try:
-            return None if self.sum is None else round(self.sum / self.kinds["number"], 6)
+            return None if self.sum is None else _significant(self.sum / self.kinds["number"], _DIGITS)
         except OverflowError:
             return None
 
@@ -172,10 +178,20 @@ def _sum(numbers: list[Any]) -> float | None:
     whole = sum(value for value in numbers if type(value) is int)
     try:
         fractions = math.fsum(value for value in numbers if type(value) is float)
-        total = round(whole + fractions, 6) if fractions else whole
+        total = _significant(whole + fractions, _DIGITS) if fractions else whole
     except OverflowError:
         return None
     return total if isinstance(total, int) or math.isfinite(total) else None
+
+
+def _significant(figure: float, digits: int) -> float:
+    """Return a figure without the digits that only its arithmetic has made."""
+    return float(f"{figure:.{digits}g}")
+
+
+def _named(value: str) -> str:
+    """Return a value as it is named, with a mark where it is cut."""
+    return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
 
 
 def _told(figure: float | None) -> float | str:

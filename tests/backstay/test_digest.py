@@ -89,6 +89,35 @@ def test_a_table_is_told_in_columns():
     assert digest["schema"]["properties"]["items"]["items"]["properties"]["amount"] == {"type": ["null", "number"]}
 
 
+@promise("context:true-figures")
+@pytest.mark.parametrize(
+    ("values", "figures"),
+    [
+        ([1e-7] * 3, {"sum": 3e-7, "mean": 1e-7}),
+        ([0.1, 0.2], {"sum": 0.3, "mean": 0.15}),
+        ([123456789012.34, 0.01], {"sum": 123456789012.35, "mean": 61728394506.175}),
+        ([1, 1e-9], {"sum": 1.000000001, "mean": 0.5000000005}),
+    ],
+)
+def test_the_figures_of_a_column_are_right_however_small_or_large_they_are(values, figures):
+    told = summarize_payload("x", [{"n": value} for value in values])["aggregates"]["columns"]["n"]
+    assert {name: told[name] for name in figures} == figures
+
+
+@promise("context:true-figures")
+def test_a_value_that_is_seldom_missing_is_missing_at_times():
+    rows = [{"n": None if at == 0 else 1} for at in range(30_000)]
+    assert summarize_payload("x", rows)["aggregates"]["columns"]["n"]["null_rate"] == 3.333e-05
+
+
+@promise("context:true-figures")
+def test_long_texts_that_begin_alike_are_counted_apart_and_named_as_cut():
+    alike = "https://files.example/reports/" + "a" * 100
+    texts = [alike + "1"] * 2 + [alike + "2"] * 3 + ["short"] * 2
+    told = summarize_payload("x", [{"at": text} for text in texts])["aggregates"]["columns"]["at"]
+    assert (told["distinct"], told["frequent"]) == (3, {f"{alike[:100]}…": 3, "short": 2})
+
+
 @promise("context:purposes")
 def test_the_purposes_tell_different_things():
     planning, user, debug = (summarize_payload("x", ROWS, purpose=purpose) for purpose in PURPOSES)
