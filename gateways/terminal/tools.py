@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,12 +13,18 @@ from backstay.errors import SettingsInvalid
 from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
+from backstay.tools.own_server import OWN
 from backstay.tools.tool import Safety
 from gateways.terminal.flags import Limit, Output, User
 from gateways.terminal.session import account_name, open_store, require_store, silence_logs
 from gateways.terminal.terminal import Terminal
 
 _WIDTH = 500
+_UNSEEN = (
+    "only a run of a user of this server sees its tools; when a run asks about a call of a changed one, look at that "
+    "call, and approve it to accept the tool"
+)
+"""Why this command knows nothing of the tools of a server at which users sign in, or that a user has added."""
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider, instead of stdout.")]
 
 
@@ -141,7 +147,7 @@ async def diff(name: str = "*", *, user: User = "singleton", output: Output = "t
         The tool, as provider.tool, or a server, for what it says of itself; * stands for any characters.
     """
     terminal, settings = Terminal(), Settings.load()
-    tools, masked = await _definitions(settings, user, (name,))
+    tools, masked = await _definitions(terminal, settings, user, (name,))
     rows: list[dict[str, Any]] = []
     if settings.has_store:
         async with open_store(settings) as store:
@@ -171,24 +177,36 @@ async def accept(*names: str, user: User = "singleton") -> None:
     if not names:
         raise SettingsInvalid("accept: name the tools, such as `backstay tools accept mail.send_email`")
     require_store(settings)
-    tools, masked = await _definitions(settings, user, names)
+    tools, masked = await _definitions(terminal, settings, user, names)
     async with open_store(settings) as store:
         for name, tool in tools.items():
             await store.definitions.allow(name, tool.digest, masked(tool.said), by=account_name())
             terminal.result(name)
 
 
-async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[dict[str, Any], Any]:
+async def _definitions(
+    terminal: Terminal, settings: Settings, user: str, names: tuple[str, ...]
+) -> tuple[dict[str, Any], Any]:
     """Return the definitions that names or patterns stand for, and what masks the secrets in what they say."""
     from opening import open_toolbox
     from toolbox.manifest.builder import masked
+    from toolbox.providers.provider import NOBODYS
 
     silence_logs(settings)
-    async with open_toolbox(settings) as toolbox:
+    async with AsyncExitStack() as stack:
+        # With the store, servers at which backstay itself signs in are seen, too.
+        store = await stack.enter_async_context(open_store(settings)) if settings.has_store else None
+        toolbox = await stack.enter_async_context(open_toolbox(settings, store=store))
         catalog = await toolbox.catalog(user)
         redactor = Redactor(toolbox.secrets | settings.secrets())
+    of_users = {server for server, why in catalog.withheld.items() if why == NOBODYS}
+    for server in sorted(of_users):
+        terminal.say(f"{server} is left out: {_UNSEEN}", "yellow")
     for name in names:
         if name != "*" and not any(matches(name, known) for known in catalog.pinned):
+            server = name.partition(".")[0]
+            if server in of_users or server.startswith(OWN):
+                raise SettingsInvalid(f"{name}: {_UNSEEN}")
             near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
             raise SettingsInvalid(f"there is no tool {name!r}; the closest are {near}")
     pinned = sorted(catalog.pinned.items())

@@ -41,3 +41,23 @@ async def test_an_operator_gets_a_link_sees_who_is_signed_in_and_ends_it(authori
         assert "revoked there" in await command("disconnect", "notes", "--user", ANA)
         assert not issuer.access
         assert "has no connection" in await command("disconnect", "notes", "--user", ANA, code=1)
+
+
+@promise("connections:unseen-tools")
+async def test_the_commands_for_changed_tools_name_the_servers_whose_tools_only_their_users_see(nursery, tmp_path):
+    file = tmp_path / "toolbox.json"
+    notes = {"url": "https://notes.example/mcp", "auth": {}}
+    file.write_text(json.dumps({"mcpServers": {"notes": notes}}), encoding="utf-8")
+    environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TOOLBOX=str(file), BACKSTAY_URL=PAGE)
+    async with open_store(database_url=None, home=tmp_path / "home", encryption_keys=[]):
+        pass
+    why = "only a run of a user of this server sees its tools"
+    every = await forked(nursery, "tools", "diff", environment=environment, folder=tmp_path)
+    named = [
+        await forked(nursery, "tools", command, tool, environment=environment, folder=tmp_path)
+        for command, tool in (("diff", "notes.find"), ("accept", "notes.find"), ("accept", "own-crm.find"))
+    ]
+
+    assert f"notes is left out: {why}" in every.out + every.err
+    assert [done.code for done in named] == [2, 2, 2]
+    assert all(f"find: {why}" in done.err for done in named)
