@@ -287,4 +287,4 @@ if __name__ == "__main__":
         if not (said := file_line(error)):
             raise
         sys.stderr.write(f"backstay worker: {said}\n")
-        sys.exit(1)
+        sys.exit(2)

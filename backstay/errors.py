@@ -12,7 +12,7 @@ BackstayError
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged     OutputInvalid
-|   +-- LifelinesExhausted    SignInRefused
+|   +-- LifelinesExhausted    SignInRefused       StoreUnusable
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -51,6 +51,10 @@ class TaskInvalid(Final):
 
 class SettingsInvalid(Final):
     """A setting is not valid."""
+
+
+class StoreUnusable(SettingsInvalid):
+    """The store cannot be used until an operator does something."""
 
 
 class PolicyInvalid(Final):

@@ -1,5 +1,6 @@
 """Show untrusted text to people safely: on one line, without invisible characters or active markup."""
 
+import errno
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ LINE_BREAK = "⏎"
 MINUTE = "%Y-%m-%d %H:%M UTC"
 """How people read a time, in the format of `strftime`."""
 _OWN_SIGN = "<U+23CE>"
+_UNUSABLE_PATH = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+"""Faults of a path that another path, or another user, does not have; a full disk and a lack of files are none."""
 _DEEPEST = 20
 _BRIEF_VALUE = 80
 _BRIEF_BYTES = 400
@@ -78,8 +81,8 @@ def for_user(user_id: str) -> str:
 
 
 def file_line(error: OSError) -> str:
-    """Return which file or folder cannot be used, why, and what to do; empty where the error names none."""
-    if not isinstance(error.filename, str):
+    """Return which file or folder cannot be used, why, and what to do; empty where the path is not at fault."""
+    if not isinstance(error.filename, str) or error.errno not in _UNUSABLE_PATH:
         return ""
     fix = "give this user access to it, or, if it is in the home, set BACKSTAY_HOME to another folder"
     return f"{one_line(error.filename, 500)}: {error.strerror}; {fix}"

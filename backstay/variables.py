@@ -55,13 +55,18 @@ def _filed(env_file: Path) -> dict[str, str | None]:
             f"{env_file}: cannot be read ({error}); save it as UTF-8, readable for the user of this process"
         ) from None
     for binding in parse_stream(StringIO(text)):
-        if binding.error or (binding.key and binding.value is None and not _VARIABLE.fullmatch(binding.key)):
+        # A name alone may be the rest of a value that was wrapped.
+        if binding.error or (binding.key and binding.value is None and not _is_exported(binding)):
             # The value may be a secret.
             raise SettingsInvalid(
                 f"{env_file}: line {_line_of(binding)}: not a variable; write NAME=value, and a quotation mark at both "
                 "ends of the value or at neither"
             )
     return dotenv_values(stream=StringIO(text))
+
+
+def _is_exported(binding: Binding) -> bool:
+    return binding.original.string.split()[0] == "export"
 
 
 def _line_of(binding: Binding) -> int:

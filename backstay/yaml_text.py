@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_TIMESTAMP, _TEXT = "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:str"
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _MISTAGGED = (AttributeError, IndexError, KeyError, TypeError)
 """What the loader raises where a tag, such as !!bool, does not fit its value."""
 _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
@@ -17,6 +18,11 @@ _PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
 
 class DatesAsText(yaml.SafeLoader):
     """Read a date or a time as the text that is written there, as a call or a task in JSON holds it."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """Return the tag of a node; 10:30 is a time, and not the number 630."""
+        tag = super().resolve(kind, value, implicit)
+        return _TEXT if tag in _NUMBERS and ":" in value else tag
 
 
 DatesAsText.yaml_implicit_resolvers = {

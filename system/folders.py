@@ -9,7 +9,7 @@ from pathlib import Path
 
 _CHUNK = 1024 * 1024
 _NEVER = ("__pycache__",)
-_CODE = frozenset({".py", ".pyc", ".so"})
+_CODE = (".py", ".pyc", ".so")
 """What Python imports from a folder; what lies in `__pycache__` is never loaded."""
 
 
@@ -50,16 +50,17 @@ def _is_left_out(path: Path, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(path.as_posix(), glob) or fnmatchcase(path.name, glob) for glob in globs)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, only: tuple[str, ...] = ("",)) -> Iterator[Path]:
+    """Yield the files whose names end in one of these."""
     for place, folders, names in os.walk(folder):
         # Those that are links to folders are told apart by where they lead.
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         folders[:] = sorted(name for name in folders if name not in _NEVER and name not in links)
-        yield from (Path(place) / name for name in sorted([*names, *links]))
+        yield from (Path(place) / name for name in sorted([*names, *links]) if name.endswith(only))
 
 
 def _code_of(folder: Path) -> list[Path]:
-    return sorted(path for path in _files(folder) if path.suffix in _CODE)
+    return sorted(_files(folder, only=_CODE))
 
 
 def _seen(path: Path) -> tuple[int, int]:

@@ -330,8 +330,10 @@ async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
     step: dict[str, Any] = steps[0] if steps else {}
     if result.success and step.get("success"):
         return "success", await _printed(run, step["ref"]) if step.get("ref") else "", True
-    # A step that has ended knows what became of its call, by an answer that came late, a check, or a person's word.
-    if not step.get("error") and (lost := _lost(result.events)) is not None:
+    # A step that has ended knows what became of its call, by an answer that came late, a check, or a person's word. One
+    # of a run that was cancelled meanwhile ended with it.
+    ended = bool(step.get("error")) and result.outcome is not Outcome.CANCELLED
+    if not ended and (lost := _lost(result.events)) is not None:
         return (*unknown_of(lost), True)
     error = step.get("error") or (result.error.message if result.error is not None else result.final_summary)
     failed = [event for event in result.events if event.name == "action.failed"]

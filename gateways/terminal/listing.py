@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from backstay.client.executions import NOT_CONTINUED, RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
+from backstay.errors import SettingsInvalid, StoreUnavailable, StoreUnusable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Limit, Output
@@ -187,7 +187,7 @@ async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
             runs[run]["state"] = "pruned"
         if pruned is not None:
             return
-    with contextlib.suppress(StoreUnavailable):
+    with contextlib.suppress(StoreUnavailable, StoreUnusable):
         async with open_store(settings) as store:
             recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]
         for row, known in zip(rows, recorded, strict=True):

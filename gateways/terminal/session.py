@@ -15,7 +15,15 @@ from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import NOT_CONTINUED, RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
+from backstay.errors import (
+    DecisionRefused,
+    RunNotFound,
+    SettingsInvalid,
+    StoreUnavailable,
+    StoreUnusable,
+    TaskInvalid,
+    Unreachable,
+)
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.local.serving import place_of_temporal
@@ -161,7 +169,7 @@ async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple[
             fault = str(error)
         store = None
         if settings.has_store:
-            with contextlib.suppress(StoreUnavailable):
+            with contextlib.suppress(StoreUnavailable, StoreUnusable):
                 store = await opened.enter_async_context(open_store(settings))
         if backstay is None and store is None:
             raise Unreachable(fault)
@@ -183,7 +191,7 @@ async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[
 
 async def undone_since(settings: Settings, workflow: str) -> frozenset[int]:
     """Return the numbers of the effects that were undone by now, as far as the store of this machine knows."""
-    with contextlib.suppress(StoreUnavailable):
+    with contextlib.suppress(StoreUnavailable, StoreUnusable):
         async with stored_run(settings, workflow) as (store, row):
             effects = [] if row is None else await store.effects.of_run(row.run)
         return frozenset(e.n for e in effects if not e.undo and e.state.value == "compensated")

@@ -198,7 +198,7 @@ class Workspaces:
             if call.tool == OUTCOME:
                 return effects.outcome(str(call.arguments.get("effect")))
             if call.tool == RESTORE:
-                return await in_thread_to_its_end(effects.restore, call.arguments, call.effect)
+                return await in_thread_to_its_end(effects.restore, call.arguments, call.effect or "")
             if call.tool not in (*READING, *WRITING, SHELL, CHECK):
                 raise ArgumentsInvalid(f"there is no tool {call.tool[:80]!r} in workspaces")
             if call.rehearsal:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from backstay.errors import SettingsInvalid, StoreUnavailable
+from backstay.errors import StoreUnavailable, StoreUnusable
 from store.faults import message_of, unavailable
 
 _DEADLOCK = "40P01"
@@ -39,7 +39,7 @@ def faults() -> Generator[None]:
 
 @contextmanager
 def opening_faults() -> Generator[None]:
-    """Raise SettingsInvalid, with the same line, where a store cannot be used until an operator does something.
+    """Raise StoreUnusable, with the same line, where a store cannot be used until an operator does something.
 
     Only for its opening: one that worked before may well work again.
     """
@@ -48,7 +48,7 @@ def opening_faults() -> Generator[None]:
     except StoreUnavailable as error:
         if error.__cause__ is None or not _needs_operator(_root(error.__cause__)):
             raise
-        raise SettingsInvalid(str(error)) from error
+        raise StoreUnusable(str(error)) from error
 
 
 def _needs_operator(cause: BaseException) -> bool:

@@ -109,7 +109,7 @@ class StandingTasks:
     def remove(self, connection: Connection, kind: Kind, name: str) -> bool:
         """Forget one, and the key of a trigger; return whether there was one. The runs that it has started are kept.
 
-        A start that has not begun starts nothing any more, also under somebody else who takes the name.
+        A start that is accepted or reserved starts nothing any more, also under somebody else who takes the name.
         """
         locked(connection, kind, name)
         told = {"told": f"the {kind} was removed"}

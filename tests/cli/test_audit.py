@@ -197,12 +197,13 @@ async def test_the_engines_own_tools_are_in_cases_and_explained_as_any_other(rec
 @promise("ledger:cases-dates")
 async def test_a_date_without_quotes_in_a_case_is_text_as_in_a_call(recorded, command, tmp_path):
     policy, cases = tmp_path / "dates.yaml", tmp_path / "cases.yaml"
-    days = '["2026-01-01", "2026-01-01T10:00:00Z", "2026-01-01 10:00:00 +1"]'
+    days = '["2026-01-01", "2026-01-01T10:00:00Z", "2026-01-01 10:00:00 +1", "10:30"]'
     policy.write_text(f"deny: [{{tool: mail.send_email, when: {{subject: {{in: {days}}}}}}}]\n")
     subjects = {
         "2026-01-01": "deny",
         "2026-01-01T10:00:00Z": "deny",
         "2026-01-01 10:00:00 +1": "deny",
+        "10:30": "deny",
         "2026-02-02": "ask",
         "2026-01-01T10:00:00+00:00": "ask",
         "{2026-01-01: x}": "deny",
@@ -213,7 +214,7 @@ async def test_a_date_without_quotes_in_a_case_is_text_as_in_a_call(recorded, co
             for subject, verdict in subjects.items()
         )
     )
-    assert "6 cases: 6 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
+    assert "7 cases: 7 as expected, 0 not" in await command("policy", "test", str(cases), "--policy", str(policy))
     cases.write_text("- {tool: mail.send_email, arguments: {subject: {!!timestamp 2026-01-01: x}}, expected: ask}\n")
     told = await command("policy", "test", str(cases), "--policy", str(policy), code=2)
     assert "case 1: cannot be written as JSON" in told

@@ -143,7 +143,7 @@ async def test_a_misspelt_setting_is_named_with_its_likely_name(nursery, tmp_pat
 @promise("operations:env-lines")
 @pytest.mark.parametrize(
     "lost",
-    ['BACKSTAY_APPROVER_KEY="0123456789', "A: 0123456789", "A:0123456789", "A='b' 0123456789"],
+    ['BACKSTAY_APPROVER_KEY="0123456789', "A: 0123456789", "A:0123456789", "A='b' 0123456789", "a0123456789"],
 )
 async def test_a_line_of_the_env_file_that_cannot_be_read_is_named_and_not_quoted(nursery, tmp_path, lost):
     (tmp_path / ".env").write_text(f"# settings\nOTHER=1\n\n{lost}\nMORE=2\n", encoding="utf-8")

@@ -18,6 +18,8 @@ from backstay.client.workers import pollers
 from backstay.settings import Settings
 from backstay.testing import Reply, ScriptedModel
 from examples.mailbox.faults import Faults
+from gateways.terminal.listing import _mark_pruned
+from gateways.terminal.session import undone_since
 from store.opening import open_store
 from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
 from tests.mailbox_server import open_mailbox
@@ -189,6 +191,16 @@ async def test_a_worker_whose_database_must_be_replaced_is_not_started_again(sit
     (site.folder / "garbage.db").write_bytes(b"something else entirely" * 100)
     url = f"sqlite:///{site.folder}/garbage.db"
     assert "restore it or name another" in await refused(site, "--role", "runs", BACKSTAY_DATABASE_URL=url)
+
+
+@promise("clients:store-aside")
+async def test_what_the_store_adds_is_left_out_where_a_command_cannot_use_it(tmp_path):
+    (tmp_path / "garbage.db").write_bytes(b"something else entirely" * 100)
+    settings = Settings.load(None, home=tmp_path, database_url=f"sqlite:///{tmp_path}/garbage.db")
+    rows = [{"id": "w", "run_id": "r", "state": "completed"}]
+    await _mark_pruned(settings, rows)
+    assert rows[0]["state"] == "completed"
+    assert await undone_since(settings, "w") == frozenset()
 
 
 @promise("workers:toolbox")

@@ -291,7 +291,9 @@ class PlanLifecycle:
             if whole or not (_lenient(decided) or run.plan.may_fail(index)):
                 tool, kind = run.plan.steps[index].tool, "expired" if decided.verdict is None else "rejected"
                 self._move(run.id, PlanState.FAILED, kind)
-                self._keep_rejection(run, *decided.left_out_by.get(index, (decided.by, decided.comment)))
+                said = (decided.left_out_by.get(each, (decided.by, decided.comment)) for each in sorted(left_out))
+                for by, comment in dict.fromkeys(said):
+                    self._keep_rejection(run, by, comment)
                 raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
 
     def _keep_rejection(self, run: PlanRun, by: str, comment: str) -> None:
