@@ -127,9 +127,10 @@ class Checks(ToolActivities):
         if ask.sources is None:
             return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool, egress=egress))
         # The model's other arguments were traced among all that it had been told, when it proposed the plan.
-        referring = [pointer for pointer, value in leaves(whole) if has_references(value)]
+        refers = {pointer: has_references(value) for pointer, value in leaves(whole)}
+        referring = [pointer for pointer, does in refers.items() if does]
         late = await apart(resolved, lambda: Lookup(index, only=referring).sources_of(resolved, tool=ask.tool))
-        return ask.sources.once_known(late, referring)
+        return ask.sources.once_known(late, referring, [pointer for pointer, does in refers.items() if not does])
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.CallPreviews:

@@ -127,17 +127,18 @@ class ArgumentSources(Message):
     def under(self, pointer: str) -> list[Parts] | None:
         """Return the parts of all values at and below a pointer; None when they are not known."""
         below = [parts for at, parts in self.by.items() if at == pointer or at.startswith(f"{pointer}/")]
-        if below and not self.more:
+        if pointer in self.by:
             return below
+        if below and self.more:
+            # Beside these, something may be missing.
+            return None
         above = pointer
-        while not below:
-            if above in self.by:
-                return [self.by[above]]
-            if not above:
-                return None
+        while above:
             above = above.rpartition("/")[0]
-        # Below a pointer that is named itself nothing else stands; below others something may be missing.
-        return below if pointer in self.by else None
+            if above in self.by:
+                # An entry for all values holds for those without an entry of their own.
+                return [*below, self.by[above]]
+        return below or None
 
     def given_by(self, people: Mapping[str, str]) -> "ArgumentSources":
         """Return the sources after people have given arguments other values; `people` says who, by pointer.
@@ -158,23 +159,24 @@ class ArgumentSources(Message):
             given={at: name for at, name in self.given.items() if not among(at, people)} | dict(people),
         )
 
-    def once_known(self, late: "ArgumentSources", referring: Collection[str]) -> "ArgumentSources":
+    def once_known(
+        self, late: "ArgumentSources", referring: Collection[str], others: Collection[str] = ()
+    ) -> "ArgumentSources":
         """Return the sources once it is known what values refer to; `late` has those of what came in their place.
 
-        All others stay what they were when the arguments were traced.
+        All others stay what they were when the arguments were traced; `others` are the pointers of these leaves.
         """
         found = {at: parts for at, parts in late.by.items() if among(at, referring)}
         for pointer in referring:
             if not any(among(at, [pointer]) for at in found) and (above := late.under(pointer)):
                 found[pointer] = above[0]
-        by = {at: parts for at, parts in self.by.items() if not any(among(at, [new]) for new in found)}
 
         def both(own: Iterable[str], now: Iterable[str]) -> tuple[str, ...]:
             return (*(at for at in own if not among(at, referring)), *(at for at in now if among(at, referring)))
 
         partly, doubts = {**self.partly, **late.partly}, {**self.doubts, **late.doubts}
         return ArgumentSources(
-            by=by | found,
+            by=self.beside(found, others) | found,
             foreign=both(self.foreign, late.foreign),
             reaching=self.reaching,
             more=max(self.more, late.more),
@@ -183,6 +185,16 @@ class ArgumentSources(Message):
             doubts={at: doubts[at] for at in both(self.doubts, late.doubts)},
             given=self.given_but_referring,
         )
+
+    def beside(self, found: Collection[str], others: Collection[str]) -> dict[str, Parts]:
+        """Return the sources of all but those found anew; an entry for all is split up where some of these are."""
+        by = {at: parts for at, parts in self.by.items() if not among(at, found)}
+        for above in [at for at in by if any(among(new, [at]) for new in found)]:
+            nearer = [at for at in by if at != above and among(at, [above])]
+            below = [at for at in others if among(at, [above]) and not among(at, nearer)]
+            if len(by) + len(below) + len(found) <= MOST_LEAVES:
+                by |= dict.fromkeys(below, by.pop(above))
+        return by
 
     @property
     def given_but_referring(self) -> dict[str, str]:

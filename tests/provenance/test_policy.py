@@ -11,7 +11,7 @@ from tests.requirements import promise
 OPEN = {"read_only": "allow", "write_safe": "allow", "restricted_write": "allow"}
 SEND = Tool(name="mail.send", safety="write_safe")
 FETCH = Tool(name="web.fetch", safety="read_only", egress=True)
-TASK, OWN, THEIRS = (("task",),), (("crm.find",),), (("!mail.read",),)
+TASK, OWN, THEIRS, MODEL = (("task",),), (("crm.find",),), (("!mail.read",),), (("model",),)
 BOTH = (("crm.find", "!mail.read"),)
 PIECES = (("crm.find",), ("!mail.read",))
 
@@ -71,6 +71,28 @@ def test_every_element_of_a_list_must_come_from_there():
 
     assert verdict(ALLOW, ArgumentSources(by={"": TASK}), arguments=arguments) == "allow"
     assert verdict(ALLOW, mixed, arguments=arguments) == "ask"
+
+
+@promise("policy:from-beside")
+@pytest.mark.parametrize(("to", "expected"), [(["a@b.example", "c@d.example"], "ask"), (["a@b.example"], "allow")])
+def test_what_a_model_wrote_beside_a_reference_counts_as_its_own_once_the_reference_is_known(to, expected):
+    others = [f"/to/{at}" for at in range(1, len(to))] + ["/body"]
+    proposed = ArgumentSources(by={"": MODEL})
+    sources = proposed.once_known(ArgumentSources(by={"/to/0": OWN, "/body": MODEL}), ["/to/0"], others)
+
+    assert verdict(ALLOW, sources, arguments={"to": to}) == expected
+
+
+@promise("policy:from-beside")
+def test_what_is_said_of_all_counts_for_the_elements_of_a_list_that_a_person_left_alone():
+    given = ArgumentSources(by={"": MODEL}).given_by({"/to/0": "ann"})
+    asked = ["/to/0", *(f"/to/{at}" for at in range(1, 40))]
+    late = ArgumentSources(by={"": MODEL}).once_known(ArgumentSources(by={"/to/0": OWN}), ["/to/0"], asked[1:])
+
+    allow = {"default": {}, "allow": [{"tool": "mail.send", "when": {"to": {"from": ["person", "crm.*"]}}}]}
+    deny = {"deny": [{"tool": "mail.send", "when": {"to": {"from": ["model"]}}}]}
+    for sources in (given, late):
+        assert (verdict(allow, sources), verdict(deny, sources)) == ("ask", "deny")
 
 
 @promise("policy:from")

@@ -85,8 +85,10 @@ class Checking:
         found = self._sources(arguments)
         if known is None:
             return found
-        referring = [pointer for pointer, value in leaves(arguments) if has_references(value)]
-        by = {**known.by, **{pointer: found.by[pointer] for pointer in referring}}
+        refers = {pointer: has_references(value) for pointer, value in leaves(arguments)}
+        referring = [pointer for pointer, does in refers.items() if does]
+        own = known.beside(referring, [pointer for pointer, does in refers.items() if not does])
+        by = own | {pointer: found.by[pointer] for pointer in referring}
         reaching = tuple(dict.fromkeys((*known.reaching, *(at for at in referring if at in found.reaching))))
         return known.model_copy(update={"by": by, "reaching": reaching[:4], "refers": found.refers})
 
