@@ -6,6 +6,7 @@ import threading
 import pytest
 from jsonschema import Draft202012Validator
 
+from backstay.canonical import digest_of
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
 from tests.requirements import promise
@@ -255,6 +256,17 @@ async def test_only_false_from_a_check_says_that_a_write_did_not_take_place(own)
         check = (await toolbox.catalog("anyone")).definitions["own.go"].declaration.verify
     answers = ([], {}, 0, "", True, {"id": 1}, False)
     assert [holds(check.applied_if, {"result": answer}) for answer in answers] == [True] * 6 + [False]
+
+
+@promise("python:known-checks")
+async def test_a_tool_with_a_check_counts_as_the_same_as_before_an_upgrade(own):
+    source = "def sure(result, arguments, context: ToolContext) -> Any: ...\n@tool(verify=sure)\ndef go() -> Any: ...\n"
+    async with own(source, provider=None) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["own.go"]
+    written = {"applied_if": "{{ not not result }}", "result": "{{ none if result is true else result }}"}
+    check = definition.said["declaration"]["verify"]
+    assert {name: check[name] for name in written} == written
+    assert definition.digest == digest_of(definition.said)
 
 
 @promise("python:declared")

@@ -10,7 +10,7 @@ from backstay.shown import one_line
 from backstay.tools.tool import Safety, Tool
 from toolbox.catalog.naming import function_name, is_spelt_out
 from toolbox.configuration.template import describe
-from toolbox.providers.declaration import Declaration
+from toolbox.providers.declaration import NOT_FALSE, Declaration
 from toolbox.providers.listing import ListedTool, ToolAnnotations
 from toolbox.schema import compile_schema, fault_of
 
@@ -191,6 +191,11 @@ def _facts(
 
 
 def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:
+    own = listed.declared.verify if listed.declared else None
+    if own is not None and own.applied_if == NOT_FALSE and declaration.verify == own:
+        # It stays under the text that the engine once wrote for it, so that no tool counts as changed by an upgrade.
+        known = own.model_copy(update={"applied_if": "{{ not not result }}"})
+        declaration = declaration.model_copy(update={"verify": known})
     return {
         "name": listed.name,
         "description": listed.description,

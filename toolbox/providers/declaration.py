@@ -21,6 +21,10 @@ class CallTemplate(Strict):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
+NOT_FALSE = "{{ result is not false }}"
+"""What says that a check of a tool in Python has found the effect."""
+
+
 class Check(CallTemplate):
     """Name a read-only call and the condition under which it proves that the effect took place."""
 

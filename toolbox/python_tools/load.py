@@ -21,7 +21,7 @@ from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.configuration.configuration import ProviderEntry, PythonEntry, Shape
 from toolbox.configuration.template import check
-from toolbox.providers.declaration import CallTemplate, Check, Declaration
+from toolbox.providers.declaration import NOT_FALSE, CallTemplate, Check, Declaration
 
 _BUNDLED = Path(__file__).with_name("bundled")
 _GROUP = "backstay.tools"
@@ -188,7 +188,7 @@ def _with_hooks(tool: FunctionTool) -> list[LoadedTool]:
         declared["verify"] = Check(
             tool=hook.name,
             arguments=arguments,
-            applied_if="{{ result is not false }}",
+            applied_if=NOT_FALSE,
             result="{{ none if result is true else result }}",
         )
         found.append(LoadedTool(hook, Declaration(safety=Safety.READ_ONLY, timeout=hook.options.timeout), hidden=True))
