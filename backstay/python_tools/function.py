@@ -1,7 +1,8 @@
 """One function as a tool: its schema is its signature; and how one run of it ended."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_type_hints
 
@@ -23,9 +24,19 @@ class _AsReturned(GenerateJsonSchema):
     """Name fields as answers do: by their aliases only where a model says that it is written so."""
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
-        before, self.by_alias = self.by_alias, bool(schema["cls"].model_config.get("serialize_by_alias"))
-        try:
+        with self._written_as(schema["cls"].model_config):
             return super().model_schema(schema)
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        # Without a config of its own its fields have their own names, whatever the model around it says.
+        with self._written_as(getattr(schema["cls"], "__pydantic_config__", None) or {}):
+            return super().dataclass_schema(schema)
+
+    @contextmanager
+    def _written_as(self, config: Mapping[str, Any]) -> Generator[None]:
+        before, self.by_alias = self.by_alias, bool(config.get("serialize_by_alias"))
+        try:
+            yield
         finally:
             self.by_alias = before
 

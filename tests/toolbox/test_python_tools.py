@@ -276,14 +276,24 @@ async def test_what_a_function_returns_has_the_names_that_its_tool_declares(own)
         "class Line(BaseModel):\n    count: int = Field(alias='n')\n"
         "class Order(BaseModel):\n"
         "    model_config = ConfigDict(serialize_by_alias=True)\n    lines: list[Line] = Field(alias='rows')\n"
+        "from pydantic.dataclasses import dataclass\n"
+        "@dataclass(config=ConfigDict(serialize_by_alias=True))\nclass Item:\n    count: int = Field(alias='n')\n"
+        "@dataclass\nclass Part:\n    count: int = Field(alias='n')\n"
+        "class Kit(BaseModel):\n"
+        "    model_config = ConfigDict(serialize_by_alias=True)\n    parts: list[Part] = Field(alias='rows')\n"
+        "@tool(safety='read_only')\nasync def item() -> Item:\n    return Item(n=1)\n"
+        "@tool(safety='read_only')\nasync def kit() -> Kit:\n    return Kit(rows=[Part(n=1)])\n"
         "@tool(safety='read_only')\nasync def line() -> Line:\n    return Line(n=1)\n"
         "@tool(safety='read_only')\nasync def order() -> Order:\n    return Order(rows=[Line(n=1)])\n"
     )
     async with own(source, provider=None) as toolbox:
         declared = (await toolbox.catalog("anyone")).definitions
-        for name, answer in (("own.line", {"count": 1}), ("own.order", {"rows": [{"count": 1}]})):
+        rows, each = {"rows": [{"count": 1}]}, {"own.line": {"count": 1}, "own.item": {"n": 1}}
+        for name, answer in (each | {"own.order": rows, "own.kit": rows}).items():
             assert (await call(toolbox, name, {})).data == answer
             schema = declared[name].output_schema | {"additionalProperties": False}
+            inner = {key: part | {"additionalProperties": False} for key, part in schema.get("$defs", {}).items()}
+            schema |= {"$defs": inner}
             assert list(Draft202012Validator(schema).iter_errors(answer)) == []
 
 
