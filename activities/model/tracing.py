@@ -105,7 +105,8 @@ def _add_hits(index: MarkIndex, hits: list[dict[str, Any]], code: str) -> None:
     said: dict[str, list[Any]] = {DESCRIBED: [], HITS: [hit["reason"] for hit in told if hit.get("reason")]}
     for hit in hits:
         texts = {name: text for name, text in hit.items() if name not in {TRUSTED, "reason"}}
-        said[DESCRIBED if hit.get(TRUSTED) else HITS].append(texts)
+        # Workers of before kept of no hit whether it is trusted, and the code is of them all.
+        said[DESCRIBED if hit.get(TRUSTED, code == DESCRIBED) else HITS].append(texts)
     for whose, texts in said.items():
         # Where others have said nothing, what the model says next is still its own.
         if texts:

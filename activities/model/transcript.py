@@ -41,6 +41,8 @@ DESCRIBED = "operator"
 """What trusted servers say of their tools: the operator vouches for it."""
 OF_OTHERS = "of_others"
 """The field of an item of found tools that says whether the operator does not vouch for all that is told of them."""
+UNFLAGGED = "unflagged"
+"""The field of such an item that names the tools whose hits, of an older worker, do not say who vouches for them."""
 PROGRAM = ">"
 RECALLED = "!engine.recall"
 """What earlier runs have left: each item has a source of its own, which the stored answer names."""
@@ -321,7 +323,9 @@ class Transcripts:
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
             # Of those that are not available as well: the model is told what their servers say, and why they are away.
             reasons = added.call_id is not None and any(hit.get("reason") for hit in hits)
-            item |= {OF_OTHERS: True} if reasons or not all(hit.get(TRUSTED) for hit in hits) else {}
+            item |= {OF_OTHERS: True} if reasons or not all(hit.get(TRUSTED, True) for hit in hits) else {}
+            unflagged = [hit["tool"] for hit in hits if TRUSTED not in hit]
+            item |= {UNFLAGGED: unflagged} if unflagged else {}
             text = canonical({"tools": [*map(_hit, hits)]})
             return item if added.call_id is None else item | {"call_id": added.call_id, "text": text}
         text = added.text
@@ -440,7 +444,9 @@ def _said(
 ) -> Utterance | None:
     text = str(item.get("text", ""))
     if added.kind == "tools":
-        return Utterance(HITS if item.get(OF_OTHERS) else DESCRIBED, added.ref)
+        unflagged = (catalog.definitions.get(name) for name in item.get(UNFLAGGED, ()))
+        vouched = not item.get(OF_OTHERS) and all(known is not None and known.trusted for known in unflagged)
+        return Utterance(DESCRIBED if vouched else HITS, added.ref)
     if added.kind == "message":
         return Utterance("!person" if added.unverified else "person", None, text)
     if added.kind != "answer":
