@@ -55,7 +55,10 @@ class Column:
         """Return what is known; `choices` is how many of the most frequent values may be named."""
         facts: dict[str, Any] = {"type": self._type(), "count": self.filled}
         if rows > self.filled:
-            facts["null_rate"] = _significant((rows - self.filled) / rows, 4)
+            rate = (rows - self.filled) / rows
+            rounded = _significant(rate, 4)
+            # A rounded rate of 1 would tell of a column without any value.
+            facts["null_rate"] = rate if rounded == 1 and self.filled else rounded
         if self.kinds["number"]:
             facts |= {"sum": _told(self.sum), "min": self.least, "max": self.most, "mean": _told(self._mean())}
         if self.dated:

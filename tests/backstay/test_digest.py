@@ -111,6 +111,13 @@ def test_a_value_that_is_seldom_missing_is_missing_at_times():
 
 
 @promise("context:true-figures")
+@pytest.mark.parametrize(("filled", "rate"), [(1, 29_999 / 30_000), (0, 1), (3, 0.9999)])
+def test_only_a_column_without_a_value_is_missing_always(filled, rate):
+    rows = [{"n": 1 if at < filled else None} for at in range(30_000)]
+    assert summarize_payload("x", rows)["aggregates"]["columns"]["n"]["null_rate"] == rate
+
+
+@promise("context:true-figures")
 def test_long_texts_that_begin_alike_are_counted_apart_and_named_as_cut():
     alike = "https://files.example/reports/" + "a" * 100
     texts = [alike + "1"] * 2 + [alike + "2"] * 3 + ["short"] * 2
