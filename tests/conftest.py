@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore2
 import pytest
 import pytest_asyncio
+import structlog
 from hypothesis import settings
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
@@ -69,6 +70,16 @@ ORDER = (
 # How long a case takes is measured elsewhere: on a busy machine each takes longer.
 settings.register_profile("same-cases", derandomize=not FULL, deadline=None, max_examples=sized(100, 30))
 settings.load_profile("same-cases")
+
+_configure = structlog.configure
+
+
+def _configure_anew(**options: Any) -> None:
+    """Configure logs so that no logger keeps, from its first use on, what one test has configured."""
+    _configure(**{**options, "cache_logger_on_first_use": False})
+
+
+structlog.configure = _configure_anew
 
 # Each HTTP client of its own would read all certificate authorities anew, for 20 ms; tests open thousands.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)

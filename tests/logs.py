@@ -18,8 +18,6 @@ def logged(redactor: Redactor, **more: Any) -> Generator[io.StringIO]:
     root, before = logging.getLogger(), structlog.get_config()
     handlers, level = root.handlers[:], root.level
     configure_logs(redactor, **more)
-    # A logger that is kept from its first use on would hold on to these settings in the tests that follow.
-    structlog.configure(cache_logger_on_first_use=False)
     (handler,) = root.handlers
     assert isinstance(handler, logging.StreamHandler)
     handler.setStream(buffer := io.StringIO())

@@ -389,13 +389,6 @@ async def test_a_plugin_with_an_entry_newer_than_the_worker_waits_for_its_next_s
         assert "restart the worker" in ended["payload"]["error"]
         client.run("b", "demo", "say", {"text": "b"})
         assert (await client.until("b"))["payload"] == "b"
-    async with laid.connected() as backstay:
-        run = backstay.run(laid.run_of("a"))
-        await run.cancel()
-        await run.result()
-    async with laid.daemon() as client:  # a run that is cancelled meanwhile settles nothing
-        client.run("a", "demo", "fail", {"how": "killed"}, timeout=5)
-        assert (await client.until("a"))["payload"] == {"error": "outcome_unknown"}
 
 
 @promise("plugins:metrics")
@@ -578,3 +571,10 @@ async def test_a_job_is_told_to_be_unknown_once_its_check_cannot_tell(site, tmp_
         assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "outcome_unknown"}}
         client.run("b", "demo", "say", {"text": "b"})
         assert (await client.until("b"))["payload"] == "b"
+    async with laid.connected() as backstay:
+        run = backstay.run(laid.run_of("a"))
+        await run.cancel()
+        await run.result()
+    async with laid.daemon() as client:  # a run that is cancelled meanwhile settles nothing
+        client.run("a", "demo", "fail", {"how": "killed"}, timeout=5)
+        assert (await client.until("a"))["payload"] == {"error": "outcome_unknown"}
