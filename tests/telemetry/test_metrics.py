@@ -214,7 +214,7 @@ async def test_jails_are_shown_that_are_ready_and_what_those_used_that_ended(nur
         await shows(address, "backstay_jail_pool", 2)
         (rooms / "metrics").mkdir(parents=True)
         command = Reply(calls=[("shell__run", {"command": "for i in $(seq 99999); do :; done; sleep 0.5; echo done"})])
-        program = Reply(calls=[("run_program", {"code": "print('x' * 999)\nreturn sum(range(10**6))"})])
+        program = Reply(calls=[("run_program", {"code": "print('x' * 999)\nreturn sum(range(10**7))"})])
         handle = await site.start(task_of(scripts, command, program, FINISH) | {"workspace": "metrics", "shell": True})
         result = await ended(handle)
         used = {event["name"]: event["data"]["used"] for event in result["events"] if "used" in event["data"]}
