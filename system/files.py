@@ -58,6 +58,11 @@ def sync(path: str | Path) -> None:
         os.close(opened)
 
 
+def database_files(file: Path) -> list[Path]:
+    """Return where the files of a SQLite database are that belong to it, itself first; they need not be there."""
+    return [file, *(file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal", ".lock"))]
+
+
 def close_to_others(path: Path, mode: int = 0o700) -> bool:
     """Take from a file or folder of this user the rights that the mode does not allow.
 

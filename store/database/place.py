@@ -11,7 +11,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from backstay.errors import SettingsInvalid
-from system.files import close_to_others, make_private_directory
+from system.files import close_to_others, database_files, make_private_directory
 
 _log = structlog.get_logger(__name__)
 
@@ -155,7 +155,6 @@ def make_ready(file: Path) -> None:
 
 def _mend_modes(file: Path) -> None:
     """Close a database to other users that was restored, or copied, open to them, and say so."""
-    beside = (file.with_name(f"{file.name}{end}") for end in ("", "-wal", "-shm", "-journal", ".lock"))
-    opened = [path.name for path in beside if close_to_others(path, 0o600)]
+    opened = [path.name for path in database_files(file) if close_to_others(path, 0o600)]
     if opened:
         _log.warning("store.closed_to_others", folder=str(file.parent), files=opened)

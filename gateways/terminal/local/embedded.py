@@ -20,13 +20,12 @@ from backstay.errors import BackstayError, SettingsInvalid
 from gateways.terminal.local.front import open_front
 from gateways.terminal.local.ports import free_port
 from system.child import Child
+from system.files import database_files
 
 _READY_S = 30.0
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 """What the server needs of the environment; keys of models and approvers are none of its business."""
 _PRIVATE = 0o077
-_BESIDE = ("-wal", "-shm", "-journal", ".lock")
-"""What is added to the name of a database for the files that belong to it."""
 # The runs of one user take turns with those of others. Each part of a queue would have turns of its own. Parts are
 # still read: an older server may have left tasks in them.
 _FAIR, _ONE_PART = "matching.enableFairness=true", "matching.numTaskqueueWritePartitions=1"
@@ -118,7 +117,7 @@ async def start_temporal(
 
 def _close(database: Path) -> None:
     """Let nobody else read the files of a database that is there already."""
-    for own in (database, *(database.with_name(f"{database.name}{end}") for end in _BESIDE)):
+    for own in database_files(database):
         if own.is_file():
             own.chmod(0o600)
 
