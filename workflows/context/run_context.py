@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 from temporalio import workflow
@@ -68,17 +67,14 @@ class RunContext:
         self.bound_undos = 0
         """How many undos are under way with which a next execution would not go on."""
         self.ending = False
+        self.added_early: list[dict[str, Any]] = []
+        """The amounts that people added to limits before those of the profile were known."""
         self.names_as_sent: dict[str, str] = {}
         """The names of people in the task that were sent in another than their canonical form."""
         self.first_found: tuple[int, calls.SearchFindings] | None = None
         """What the first search found while the run was opened, and the number of its draft."""
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
-
-    @cached_property
-    def added_early(self) -> list[dict[str, Any]]:
-        """Return the amounts that people added to limits before those of the profile were known."""
-        return []
 
     def record(self, name: str, text: str, **data: Any) -> None:
         """Add an event to the timeline."""

@@ -284,16 +284,19 @@ return [page, first, later]
         assert names.count("program.rehearsed") == as_program
 
 
+def letter(to):
+    step = {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
+    return {"title": to, "steps": [step]}
+
+
+WAYS = {"plan": letter("a@ask.example"), "alternatives": [letter("b@ask.example")]}
+
+
 @promise("runs:execution-rejected")
 async def test_an_alternative_that_a_person_rejected_is_not_asked_about_again_in_the_next_execution(temporal, tmp_path):
-    def letter(to):
-        step = {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
-        return {"title": to, "steps": [step]}
-
     scripts = Scripts()
-    ways = {"plan": letter("a@ask.example"), "alternatives": [letter("b@ask.example")]}
     async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, profiles=PLANS) as opened:
-        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", ways)])))
+        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", WAYS)])))
         run = run_of(opened, handle)
         requests = {request.proposal.plan_id: request for request in await asked(run, 2)}
         await run.reject(requests["p1"].id, by="ana")
@@ -315,14 +318,9 @@ async def test_what_a_person_said_against_an_alternative_is_told_in_the_next_exe
         told.extend(talk.answers("propose_plan"))
         return Reply(calls=[("finish", {"summary": "done"})])
 
-    def letter(to):
-        step = {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
-        return {"title": to, "steps": [step]}
-
     scripts = Scripts()
-    ways = {"plan": letter("a@ask.example"), "alternatives": [letter("b@ask.example")]}
     async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, profiles=PLANS) as opened:
-        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", ways)]), looks))
+        handle = await opened.start(scripts.task(Reply(calls=[("propose_plan", WAYS)]), looks))
         run = run_of(opened, handle)
         requests = {request.proposal.plan_id: request for request in await asked(run, 2)}
         await run.reject(requests["p1"].id, by="ana", comment="a has left")
