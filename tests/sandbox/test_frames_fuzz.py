@@ -171,13 +171,15 @@ async def _told(peer, *pieces: bytes) -> bytes:
 
 
 def _files() -> Counter[str]:
-    """Return what this process has open, but for connections by TCP: those to Temporal come and go by themselves.
+    """Return how many files of each kind this process has open; another one may be in the place of one before.
 
-    The kernel lists connections by TCP only while they live, and sockets of Unix until they are closed.
+    Connections by TCP are left out, since those to Temporal come and go by themselves. The kernel lists them only while
+    they live, but sockets of Unix until they are closed.
     """
     gc.collect()
     kept = {f"socket:[{line.split()[6]}]" for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
-    return Counter(name for name in open_links(os.getpid()) if name in kept or not name.startswith("socket:"))
+    names = [name for name in open_links(os.getpid()) if name in kept or not name.startswith("socket:")]
+    return Counter(name if name.startswith("anon_inode:") else name.partition(":[")[0] for name in names)
 
 
 async def _closed_again(before: Counter[str]) -> None:
