@@ -22,6 +22,8 @@ PROXY = "the-secret-of-the-proxy-of-tests"
 SECRET = "the-secret-of-the-forms-of-tests"
 KEY = "an-approver-key-for-tests"
 ANA = "ana@example.com"
+ANEW = httpx2.Limits(max_keepalive_connections=0)
+"""Connect for each request: a server closes what is idle, perhaps just as the next one is sent."""
 
 
 def behind_a_proxy(**more):
@@ -43,11 +45,11 @@ class Served:
 
     def person(self, by, **more):
         """Return an HTTP client of a person; without JavaScript, as a program sees it."""
-        return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=150)
+        return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=150, limits=ANEW)
 
     def stranger(self, *, cookies=None, follow_redirects=False, **more):
         """Return an HTTP client of nobody."""
-        about = {"cookies": cookies, "follow_redirects": follow_redirects, "timeout": 60}
+        about = {"cookies": cookies, "follow_redirects": follow_redirects, "timeout": 60, "limits": ANEW}
         return httpx2.AsyncClient(base_url=self.url, headers=more, **about)
 
 
