@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
@@ -18,6 +17,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
+from backstay.client.executions import ANSWERED_WITHIN
 from backstay.client.failures import translated_errors
 from backstay.errors import Unreachable
 from backstay.shown import one_line
@@ -28,7 +28,6 @@ SILENT_S = 5.0
 """How long a run may be left to itself before whoever waits for it is told that no worker has it."""
 _LONGEST_S = 60.0
 """How far apart looks at a run come to lie that has a worker."""
-_RPC_TIMEOUT = timedelta(seconds=5)
 _LAST_EVENTS = 20
 _TIMED_OUT = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
 _SILENT = {RPCStatusCode.FAILED_PRECONDITION, *_TIMED_OUT}
@@ -48,7 +47,7 @@ async def pollers(
 async def _polled(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> dict[str, float]:
     """Return how many seconds ago each worker has asked for work; raises RPCError."""
     ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
-    described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
+    described = await client.workflow_service.describe_task_queue(ask, timeout=ANSWERED_WITHIN)
     now = time.time()
     ages = {poller.identity: now - poller.last_access_time.ToSeconds() for poller in described.pollers}
     # Temporal names a worker for minutes after its end.
@@ -140,7 +139,7 @@ async def _silence(client: Client, workflow_id: str, said: str) -> str:
 async def _described(client: Client, workflow_id: str) -> DescribeWorkflowExecutionResponse:
     named = WorkflowExecution(workflow_id=workflow_id)
     ask = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=named)
-    return await client.workflow_service.describe_workflow_execution(ask, timeout=_RPC_TIMEOUT)
+    return await client.workflow_service.describe_workflow_execution(ask, timeout=ANSWERED_WITHIN)
 
 
 async def _failing(client: Client, workflow_id: str) -> str:
@@ -149,7 +148,7 @@ async def _failing(client: Client, workflow_id: str) -> str:
     ask = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=named, maximum_page_size=_LAST_EVENTS
     )
-    found = await client.workflow_service.get_workflow_execution_history_reverse(ask, timeout=_RPC_TIMEOUT)
+    found = await client.workflow_service.get_workflow_execution_history_reverse(ask, timeout=ANSWERED_WITHIN)
     for event in found.history.events:
         match event.event_type:
             case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:

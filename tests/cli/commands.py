@@ -16,6 +16,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from backstay.client.workers import pollers
 from tests.engine import Engine
 from tests.nursery.nursery import COMMAND, Nursery
 
@@ -49,6 +54,18 @@ def environment_of(opened: Engine, **more: str) -> dict[str, str]:
 def bare(**more: str) -> dict[str, str]:
     """Return an environment that leads nowhere by itself."""
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), **more}
+
+
+async def until_polled(
+    temporal: Client, queue: str, kind: "TaskQueueType.ValueType" = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+) -> None:
+    """Wait until a worker has asked a task queue for work; Temporal may be too busy to answer at once."""
+    async with asyncio.timeout(150):
+        polled: list[str] = []
+        while not polled:
+            with suppress(RPCError):
+                polled = await pollers(temporal, queue, kind)
+            await asyncio.sleep(0.05)
 
 
 async def forked(

@@ -12,12 +12,11 @@ import pytest
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
 
-from backstay.client.workers import pollers
 from backstay.errors import WorkerMisfit
 from backstay.settings import Settings
 from backstay.task.attachment import attached_to
 from opening import belongings_of, open_store
-from tests.cli.commands import bare, forked
+from tests.cli.commands import bare, forked, until_polled
 from tests.nursery.nursery import COMMAND
 from tests.requirements import promise
 from tests.s3_server import ACCESS, SECRET
@@ -216,9 +215,7 @@ async def test_a_worker_that_asks_for_work_during_a_move_leaves_it_to_be_run_aga
     queue = variables["BACKSTAY_TASK_QUEUE"]
     late = PollWorkflowTaskQueueRequest(namespace=temporal.namespace, task_queue=TaskQueue(name=queue), identity="late")
     polling = asyncio.create_task(temporal.workflow_service.poll_workflow_task_queue(late))
-    async with asyncio.timeout(150):
-        while not await pollers(temporal, queue):
-            await asyncio.sleep(0.05)
+    await until_polled(temporal, queue)
     go.set()
     overtaken = await moving
     polling.cancel()

@@ -13,10 +13,9 @@ from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.worker import Worker
 
 from backstay.client.roles import polls_here
-from backstay.client.workers import pollers
 from backstay.testing import Reply
 from examples.mailbox.faults import Faults
-from tests.cli.commands import HOUSE, bare, environment_of, forked
+from tests.cli.commands import HOUSE, bare, environment_of, forked, until_polled
 from tests.cli.test_dev import descendants_of, nothing_left
 from tests.engine import share_images, toolbox_of
 from tests.mailbox_server import open_mailbox
@@ -141,9 +140,7 @@ async def test_the_sandbox_role_of_a_worker_that_uses_a_file_is_looked_for_where
     asked = ("health", "--role", "sandbox")
     nobody = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
     async with Worker(temporal, task_queue=f"{queue}-sandbox", activities=[nothing], identity=name):
-        async with asyncio.timeout(150):
-            while not await pollers(temporal, f"{queue}-sandbox", TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY):
-                await asyncio.sleep(0.05)
+        await until_polled(temporal, f"{queue}-sandbox", TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
         well = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
         strange = await forked(nursery, *asked, environment={**trusting, "BACKSTAY_TRUSTED": ""}, folder=tmp_path)
 
