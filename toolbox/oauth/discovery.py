@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-from mcp.client.auth.exceptions import OAuthFlowError
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
     build_protected_resource_metadata_discovery_urls,
@@ -18,7 +17,6 @@ from mcp.client.auth.utils import (
     handle_auth_metadata_response,
     handle_protected_resource_response,
     issuers_match,
-    validate_metadata_issuer,
 )
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
@@ -116,23 +114,19 @@ async def _issuer(
     for address in build_oauth_authorization_server_metadata_discovery_urls(chosen, url):
         goes_on, found = await handle_auth_metadata_response(await _asked(address, dialer))
         if found is not None:
-            _require_issuer(found, expected, exactly=chosen is not None)
+            _require_issuer(found, expected)
             return found
         if not goes_on:
             break
     raise SignInRefused(f"{one_line(expected, 100)} does not say how to sign in there")
 
 
-def _require_issuer(found: OAuthMetadata, expected: str, *, exactly: bool) -> None:
-    """Raise SignInRefused for metadata of another issuer, or of one that anybody could finish a sign-in at."""
-    if not exactly and issuers_match(str(found.issuer), expected):
-        expected = str(found.issuer)
-    try:
-        validate_metadata_issuer(found, expected)
-    except OAuthFlowError:
+def _require_issuer(found: OAuthMetadata, expected: str) -> None:
+    """Raise SignInRefused for metadata of another issuer; `https://host` and `https://host/` are the same one."""
+    if not issuers_match(str(found.issuer), expected):
         raise SignInRefused(
             f"{one_line(expected, 100)} says that it is another issuer, {one_line(str(found.issuer), 100)}"
-        ) from None
+        )
 
 
 def require_pkce(metadata: OAuthMetadata) -> None:
