@@ -131,6 +131,33 @@ async def test_an_issuer_that_is_away_for_a_while_ends_nothing(authority, tmp_pa
         assert fresh.grant.access_token in issuer.access
 
 
+@promise("connections:refused-client")
+@pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
+async def test_an_issuer_that_refuses_the_client_of_the_operator_ends_no_sign_in(authority, tmp_path, word):
+    async with offered(authority) as (issuer, notes):
+        secret = {"client_id": "known", "client_secret": "the secret of before", "issuer": issuer.url}
+        async with opened(tmp_path, notes, **secret) as connections:
+            known = await sign_in(connections, authority, issuer)
+            issuer.renewal = 401, json.dumps({"error": word})
+            for _ in range(2):
+                with pytest.raises(ToolUnavailable, match="client_secret"):
+                    await connections.renewed(known)
+            issuer.fault = issuer.renewal[1].encode()
+            with pytest.raises(SignInRefused, match="client_secret"):
+                await sign_in(connections, authority, issuer)
+        issuer.renewal = None
+        async with opened(tmp_path, notes, **{**secret, "client_secret": "the secret of today"}) as connections:
+            assert (await connections.renewed(known)).grant.access_token in issuer.access
+
+
+@promise("connections:refused-client")
+async def test_an_issuer_that_refuses_a_client_that_backstay_has_registered_ends_the_sign_in(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        issuer.renewal = 401, '{"error": "invalid_client"}'
+        assert await connections.renewed(known) is None
+
+
 @promise("connections:passing-refusals")
 @pytest.mark.parametrize(
     ("status", "body", "ends"),

@@ -46,6 +46,8 @@ _LOOK_S = 0.05
 _AGAIN_S = 0.2
 _MOST_SAID = 4000
 _SERVICES = "client_credentials"
+_OF_CLIENTS = frozenset({"invalid_client", "unauthorized_client"})
+"""What an issuer says when it refuses the client, whoever has granted what."""
 _ENDED = "this sign-in has ended, or was finished before; begin it again under Connections"
 _FAULTS = (AddressRefused, OAuthFlowError, GrantGone, ToolUnavailable, httpx2.HTTPError)
 _log = structlog.get_logger("toolbox")
@@ -145,7 +147,7 @@ class OAuthConnections:
         except OAuthFlowError:
             raise SignInRefused("another issuer answered than the one that was asked; nothing was connected") from None
         # An issuer sends back nobody for a client that it does not know.
-        if given.get("error") not in {"unauthorized_client", "invalid_client"}:
+        if given.get("error") not in _OF_CLIENTS:
             await self._came_back(provider, sealed["issuer"], sealed["client"])
         if "error" in given:
             word = fault_word(given.get("error"))
@@ -156,7 +158,7 @@ class OAuthConnections:
             return await exchange(sealed, given["code"], self.dialer(provider))
         except _FAULTS as error:
             await self._forget_client(provider, sealed["issuer"], sealed["client"], error)
-            raise _refusal(provider, error) from None
+            raise _refusal(provider, self._meant(provider, sealed["client"], error)) from None
 
     def account_service(self, provider: str) -> UserAccounts | None:
         """Return who gives an address to each user of a server; None where they sign in at it themselves."""
@@ -326,7 +328,10 @@ class OAuthConnections:
     async def _fresh(self, found: Connection, grant: Grant) -> Grant:
         if (service := self.account_service(found.provider)) is not None:
             return await service.grant(found.user_id)
-        return await renew(self._with_secret(found.provider, grant), self.dialer(found.provider))
+        try:
+            return await renew(self._with_secret(found.provider, grant), self.dialer(found.provider))
+        except GrantGone as error:
+            raise self._meant(found.provider, grant.client, error) from None
 
     async def _revoked(self, provider: str, grant: Grant) -> bool:
         try:
@@ -391,9 +396,23 @@ class OAuthConnections:
     def _with_secret(self, provider: str, grant: Grant) -> Grant:
         """Return a grant with the secret that the operator's client has now."""
         auth = self._servers[provider].auth
-        if auth is None or auth.client_id is None or auth.client_id != grant.client.get("client_id"):
+        if auth is None or not self._is_operators(provider, grant.client):
             return grant
         return replace(grant, client={**grant.client, "client_secret": auth.client_secret})
+
+    def _is_operators(self, provider: str, client: dict[str, Any]) -> bool:
+        """Return whether a client is the one that the operator has registered."""
+        auth = self._servers[provider].auth
+        return auth is not None and auth.client_id is not None and auth.client_id == client.get("client_id")
+
+    def _meant(self, provider: str, client: dict[str, Any], error: Exception) -> Exception:
+        """Return what a fault means: where an issuer refuses the operator's client, no grant of a person has ended."""
+        if str(error) not in _OF_CLIENTS or not self._is_operators(provider, client):
+            return error
+        return ToolUnavailable(
+            f"its authorization server refuses the client of the operator ({error}): the `client_secret` in "
+            f"`mcpServers.{provider}.auth` may have expired or been replaced"
+        )
 
     async def _forget_client(self, provider: str, issuer: str, client: dict[str, Any], error: Exception) -> None:
         """Have backstay register itself again where an issuer knows it no more."""
