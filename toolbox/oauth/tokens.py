@@ -4,7 +4,7 @@ import math
 import re
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlencode
 
 from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
@@ -24,30 +24,40 @@ from system.dialing import Dialer
 from toolbox.configuration.configuration import ServerAuth
 from toolbox.oauth.discovery import TokenEndpoints, parsed, plain_scope
 
-_SIGN_IN_AGAIN = frozenset({"access_denied", "login_required", "consent_required", "interaction_required"})
-_GONE = _SIGN_IN_AGAIN | {
-    "invalid_grant",
+_ENDED = frozenset(
+    {
+        "invalid_grant",
+        "login_required",
+        "consent_required",
+        "interaction_required",
+        # As GitHub, HubSpot, Slack and others say it.
+        "bad_refresh_token",
+        "expired_refresh_token",
+        "expired_token",
+        "invalid_refresh_token",
+        "token_expired",
+        "token_revoked",
+    }
+)
+"""What an issuer says of the tokens or of the person when it will not renew, however often it is asked."""
+_GONE = _ENDED | {
+    "access_denied",
     "invalid_client",
     "unauthorized_client",
     "invalid_request",
     "invalid_scope",
     "invalid_target",
     "unsupported_grant_type",
-    # As GitHub, HubSpot, Slack and others say it.
-    "bad_refresh_token",
-    "expired_refresh_token",
-    "expired_token",
-    "invalid_refresh_token",
-    "token_expired",
-    "token_revoked",
 }
-"""What an issuer says when it will not renew, however often it is asked."""
+"""What it says then, too, unless its description says that this may pass."""
 _PASSING = re.compile(
-    r"(?:server|internal|gateway).?error|unavailable|slow.?down|limit.?(?:ed|exceeded)|rate.?limit|too.?many|throttl"
-    r"|time.?d?.?out|try.?again",
+    r"(?:server|internal|gateway|unknown).?error|internal.?failure|transient|unavailable|slow.?down|too.?many|throttl"
+    r"|limit.?(?:ed|exceeded)|rate.?limit|time.?d?.?out|try.?again|retry",
     re.IGNORECASE,
 )
 """What it says, with whatever status, when it may renew the next time."""
+_SIGN_IN = re.compile(r"\b(?:sign|log).?(?:in|on)\b|\bre.?auth|expired|revoked", re.IGNORECASE)
+"""What it says to a person, often beside "try again", where only they can help."""
 _REFUSES = frozenset({400, 401})
 """With what it refuses the request itself, in whatever words it likes."""
 _GIVEN = frozenset({200, 201})
@@ -171,9 +181,10 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     # HubSpot has no `error`, and names it in `status`.
     said_fault = told.get("error", told.get("status"))
     fault = fault_word(said_fault)
-    if fault in _GONE and answer.status_code in _SPOKEN:
+    may_pass = _may_pass(told)
+    if (fault in _ENDED or (fault in _GONE and not may_pass)) and answer.status_code in _SPOKEN:
         raise GrantGone(fault)
-    if answer.status_code in _REFUSES and _is_lasting(told.get("error")):
+    if answer.status_code in _REFUSES and _is_said(told.get("error")) and not may_pass:
         raise GrantGone(f"HTTP {answer.status_code}, in words that are not known")
     if answer.status_code not in _GIVEN or fault:
         raise ToolUnavailable(f"{grant.issuer} gives no tokens now: {fault or f'HTTP {answer.status_code}'}")
@@ -237,9 +248,16 @@ def fault_word(said: Any) -> str:
     return word if word in _KNOWN_FAULTS else ""
 
 
-def _is_lasting(error: Any) -> bool:
-    """Return whether an issuer refuses in words that do not say that this may pass."""
-    return isinstance(error, str) and bool(error.strip()) and _PASSING.search(error) is None
+def _may_pass(told: dict[str, Any]) -> bool:
+    """Return whether an issuer refuses in words that say that it may grant the same the next time."""
+    error, described = told.get("error"), told.get("error_description")
+    if _is_said(error) and _PASSING.search(error):
+        return True
+    return _is_said(described) and _PASSING.search(described) is not None and _SIGN_IN.search(described) is None
+
+
+def _is_said(word: Any) -> TypeGuard[str]:
+    return isinstance(word, str) and bool(word.strip())
 
 
 def _plain(client: OAuthClientInformationFull) -> dict[str, Any]:
