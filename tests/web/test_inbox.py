@@ -255,6 +255,45 @@ async def until_row_says(page, said):
             await page.reload()
 
 
+@promise("page:streams-back")
+async def test_an_inbox_that_is_refused_its_news_says_so_and_shows_them_once_they_come_again(browser, shared):
+    running, scripts, served = shared
+    refused, stopped = [502, 503], "Live updates have stopped."
+    async with browser.tab(extra_http_headers=headers(ANA)) as page, served.person(ANA) as person:
+
+        async def answer(route):
+            await (route.fulfill(status=refused[0]) if refused else route.continue_())
+
+        await page.route("**/events", answer)
+        await page.goto(served.url)
+        await expect(page.locator("#stopped")).to_contain_text(stopped)
+        await expect(page.locator("#stopped")).to_be_visible()
+        await assert_accessible(page)
+        handle = await running.start(scripts.task(mail("back@streams.example")))
+        await pending(handle)
+        await listed(person, handle.id)
+        row = page.locator(f"a[href*='{quote(handle.id, safe='')}']")
+        await expect(row).to_have_count(0)
+        refused.clear()
+        await expect(row).to_be_visible()
+        await expect(page.locator("#stopped")).to_be_hidden()
+    await handle.terminate()
+
+
+@promise("page:streams-back")
+async def test_an_inbox_that_a_person_comes_back_to_is_followed_again(browser, shared):
+    running, scripts, served = shared
+    async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page, served.person(ANA) as person:
+        await expect(page.locator("[data-row]").first).to_be_visible()
+        await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+        handle = await running.start(scripts.task(mail("again@streams.example")))
+        await pending(handle)
+        await listed(person, handle.id)
+        await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+        await expect(page.locator(f"a[href*='{quote(handle.id, safe='')}']")).to_be_visible()
+    await handle.terminate()
+
+
 HIDDEN = """
 window.told = [];
 window.Notification = class extends EventTarget {

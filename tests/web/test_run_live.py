@@ -61,6 +61,30 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await ended(handle)
 
 
+@promise("page:streams-back")
+async def test_the_page_of_a_run_that_is_refused_its_stream_is_followed_again(open_engine, browser):
+    scripts, refused = Scripts(), [429]
+    async with (
+        open_engine(scripts, cached=100, **behind_a_proxy()) as running,
+        served_page(running) as served,
+        browser.tab(**PERSON) as page,
+    ):
+
+        async def answer(route):
+            await (route.fulfill(status=refused[0]) if refused else route.continue_())
+
+        await page.route("**/events?*", answer)
+        handle = await running.start(scripts.task(LIST, SEND, user_id=ANA))
+        await pending(handle)
+        await page.goto(f"{served.url}/runs/{handle.id}")
+        await expect(page.locator("#stopped")).to_be_visible()
+        await served.page.backstay.run(handle.id).pause("coffee", by=ANA)
+        refused.clear()
+        await expect(page.locator("#live-head")).to_contain_text("Paused")
+        await expect(page.locator("#stopped")).to_be_hidden()
+        await handle.terminate()
+
+
 @promise("page:pressed")
 async def test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_pressed(open_engine, browser):
     scripts = Scripts()

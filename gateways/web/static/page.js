@@ -89,9 +89,11 @@
     new Notification("backstay", {body: text, tag: "backstay"}).addEventListener("click", () => window.focus());
   };
 
+  let fresh = null, open = Number(body.dataset.open);
   const hear = () => {
+    /* Before a later stream, something may have happened that changes no number. */
+    fresh = fresh === null;
     const source = new EventSource(body.dataset.events);
-    let fresh = true, open = Number(body.dataset.open);
     source.addEventListener("news", (event) => {
       const news = JSON.parse(event.data);
       if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
@@ -104,9 +106,9 @@
       fresh = false;
     });
     source.addEventListener("changed", refresh);
-    window.addEventListener("pagehide", () => source.close());
+    return source;
   };
-  if (body.dataset.events) hear();
+  if (body.dataset.events) follow(hear);
 
   /* Keys: they move the focus and never decide by themselves. */
   const move = (by) => {

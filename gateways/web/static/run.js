@@ -11,7 +11,8 @@
   let waiting = 0;
   let loading = false;
   let again = false;
-  let stream = null;
+  /* The number of the last event that came. */
+  let seen = "";
   /* What the model has said last, and the last answer that is whole. */
   let spoken = { position: 0, stream: 0, step: 0 };
   let whole = 0;
@@ -59,7 +60,7 @@
         if (ended && forms && mine && idle) mine.replaceWith(document.importNode(forms, true));
       }
     } catch {
-      /* The stream comes back by itself, and then this is tried again. */
+      /* The stream comes back, and then this is tried again. */
     } finally {
       loading = false;
       if (again) {
@@ -75,33 +76,40 @@
     waiting = window.setTimeout(() => load(false), QUIET_MS);
   };
 
-  stream = new EventSource(run.dataset.events);
-  stream.onmessage = (message) => {
-    const event = JSON.parse(message.data);
-    const over = event.name === "model.asked" || event.name === "model.failed";
-    if (over && event.step_index >= spoken.step) {
-      whole = spoken.stream;
+  const hear = () => {
+    const address = new URL(run.dataset.events, window.location.href);
+    if (seen) address.searchParams.set("after", seen);
+    const stream = new EventSource(address);
+    stream.onmessage = (message) => {
+      seen = message.lastEventId || seen;
+      const event = JSON.parse(message.data);
+      const over = event.name === "model.asked" || event.name === "model.failed";
+      if (over && event.step_index >= spoken.step) {
+        whole = spoken.stream;
+        saying.hidden = true;
+      }
+      if (told) told.textContent = event.text;
+      soon();
+    };
+    stream.addEventListener("state", soon);
+    stream.addEventListener("model.delta", (message) => {
+      const delta = JSON.parse(message.data);
+      const { position, stream: own } = delta.data;
+      /* After a lost connection some come again. */
+      if (position <= spoken.position) return;
+      if (own !== spoken.stream) text.textContent = "";
+      spoken = { position, stream: own, step: delta.step_index };
+      if (own <= whole) return;
+      text.textContent += delta.text;
+      saying.hidden = text.textContent === "";
+    });
+    stream.addEventListener("end", () => {
+      end();
       saying.hidden = true;
-    }
-    if (told) told.textContent = event.text;
-    soon();
+      window.clearTimeout(waiting);
+      load(true);
+    });
+    return stream;
   };
-  stream.addEventListener("state", soon);
-  stream.addEventListener("model.delta", (message) => {
-    const delta = JSON.parse(message.data);
-    const { position, stream: own } = delta.data;
-    /* After a lost connection some come again. */
-    if (position <= spoken.position) return;
-    if (own !== spoken.stream) text.textContent = "";
-    spoken = { position, stream: own, step: delta.step_index };
-    if (own <= whole) return;
-    text.textContent += delta.text;
-    saying.hidden = text.textContent === "";
-  });
-  stream.addEventListener("end", () => {
-    stream.close();
-    saying.hidden = true;
-    window.clearTimeout(waiting);
-    load(true);
-  });
+  const end = follow(hear);
 })();
