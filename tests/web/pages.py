@@ -24,6 +24,12 @@ KEY = "an-approver-key-for-tests"
 ANA = "ana@example.com"
 ANEW = httpx2.Limits(max_keepalive_connections=0)
 """Connect for each request: a server closes what is idle, perhaps just as the next one is sent."""
+BEHIND = """
+window.behind = false;
+Object.defineProperty(document, "hidden", {get: () => behind});
+window.put = (there) => { behind = there; document.dispatchEvent(new Event("visibilitychange")); };
+"""
+"""For pages that a test puts behind others, and before them again: no headless browser does that."""
 
 
 def behind_a_proxy(**more):

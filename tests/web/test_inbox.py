@@ -14,7 +14,18 @@ from people.notices.delivering import tidying
 from tests.browser import assert_accessible
 from tests.engine import Scripts, ended, engine, pending, update
 from tests.requirements import promise
-from tests.web.pages import behind_a_proxy, headers, listed, mail, opened, press, served_page, told, until_listed
+from tests.web.pages import (
+    BEHIND,
+    behind_a_proxy,
+    headers,
+    listed,
+    mail,
+    opened,
+    press,
+    served_page,
+    told,
+    until_listed,
+)
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 POLICY = """
@@ -292,6 +303,47 @@ async def test_an_inbox_that_a_person_comes_back_to_is_followed_again(browser, s
         await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
         await expect(page.locator(f"a[href*='{quote(handle.id, safe='')}']")).to_be_visible()
     await handle.terminate()
+
+
+@promise("page:tabs")
+async def test_tabs_behind_others_block_no_page_and_one_inbox_of_them_is_followed(browser, shared):
+    running, scripts, served = shared
+    asks = [f"/requests/{quote(name)}/r1" for name in (MAY, PARTY, WHICH)]
+    async with browser.person(extra_http_headers=headers(CY)) as person, served.person(CY) as known:
+        await person.add_init_script(BEHIND)
+        tabs = []
+        # As many as a browser keeps connections to one host.
+        for path in ("/", "/", *asks, f"/runs/{quote(MAY)}"):
+            tabs.append(await person.new_page())
+            await tabs[-1].goto(served.url + path)
+            await tabs[-1].evaluate("put(true)")
+        first, second, asked, *_ = tabs
+        page = await person.new_page()
+        await page.goto(f"{served.url}{asks[1]}", timeout=30_000)
+        await expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+        await page.close()
+
+        async def asked_for(to):
+            handle = await running.start(scripts.task(mail(to)))
+            await pending(handle)
+            await listed(known, handle.id)
+            return handle, f"a[href*='{quote(handle.id, safe='')}']"
+
+        early, row = await asked_for("first@tabs.example")
+        await expect(first.locator(row)).to_be_visible()
+        await expect(second.locator(row)).to_have_count(0)
+        await second.evaluate("put(false)")
+        await expect(second.locator(row)).to_be_visible()
+        await second.evaluate("put(true)")
+        await first.close()
+        late, row = await asked_for("second@tabs.example")
+        await expect(second.locator(row)).to_be_visible()
+        async with served.person(BO) as bo:
+            await bo.get(asks[0])
+        await asked.evaluate("put(false)")
+        await expect(asked.locator("#news")).to_contain_text(BO)
+    for handle in (early, late):
+        await handle.terminate()
 
 
 HIDDEN = """

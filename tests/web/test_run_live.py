@@ -11,7 +11,7 @@ from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, pending
 from tests.requirements import promise
 from tests.sizes import spread
-from tests.web.pages import behind_a_proxy, headers, served_page
+from tests.web.pages import BEHIND, behind_a_proxy, headers, served_page
 
 ANA = "ana@example.com"
 LIST = Reply(calls=[("mail__list_customers", {"limit": 3})])
@@ -73,6 +73,7 @@ async def test_the_page_of_a_run_that_is_refused_its_stream_is_followed_again(op
         async def answer(route):
             await (route.fulfill(status=refused[0]) if refused else route.continue_())
 
+        await page.add_init_script(BEHIND)
         await page.route("**/events?*", answer)
         handle = await running.start(scripts.task(LIST, SEND, user_id=ANA))
         await pending(handle)
@@ -82,6 +83,11 @@ async def test_the_page_of_a_run_that_is_refused_its_stream_is_followed_again(op
         refused.clear()
         await expect(page.locator("#live-head")).to_contain_text("Paused")
         await expect(page.locator("#stopped")).to_be_hidden()
+        await page.evaluate("put(true)")
+        await served.page.backstay.run(handle.id).resume(by=ANA)
+        await expect(page.locator("#live-head")).to_contain_text("Paused")
+        await page.evaluate("put(false)")
+        await expect(page.locator("#live-head")).not_to_contain_text("Paused")
         await handle.terminate()
 
 

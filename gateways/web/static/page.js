@@ -108,7 +108,8 @@
     source.addEventListener("changed", refresh);
     return source;
   };
-  if (body.dataset.events) follow(hear);
+  /* One inbox tells of news also while nobody looks at it. */
+  if (body.dataset.events) follow(hear, "open" in body.dataset ? "backstay-inbox" : "");
 
   /* Keys: they move the focus and never decide by themselves. */
   const move = (by) => {

@@ -1,15 +1,19 @@
 "use strict";
-/* One live stream of a page, opened again whenever it has ended for good. */
+/* One live stream of a page, for as long as it is of use. A browser keeps no more than six connections to a host, and
+   each stream holds one: that of a page behind others is closed, and opened again once somebody looks. */
 
-/* `open` returns a new EventSource. Returns what ends it all. */
-const follow = (open) => {
+/* `open` returns a new EventSource, and is called again whenever one has ended for good. Of all pages that name the same
+   `lock`, one keeps its stream also while nobody looks. Returns what ends it all. */
+const follow = (open, lock) => {
   const FIRST_MS = 2000;
   const LONGEST_MS = 60000;
   const stopped = document.getElementById("stopped");
   let source = null;
   let waiting = 0;
   let delay = FIRST_MS;
+  let keeps = false;
   let ended = false;
+  let turn = null;
 
   const close = () => {
     clearTimeout(waiting);
@@ -33,12 +37,37 @@ const follow = (open) => {
     });
   };
 
-  window.addEventListener("pagehide", close);
+  const look = () => {
+    if (ended || (document.hidden && !keeps)) close();
+    else if (!source || source.readyState === EventSource.CLOSED) start();
+  };
+
+  const begin = () => {
+    if (lock && navigator.locks) {
+      turn = new AbortController();
+      const {signal} = turn;
+      const held = () => new Promise((done) => {
+        keeps = true;
+        signal.addEventListener("abort", done);
+        look();
+      });
+      /* Only what is given up while it waits fails. */
+      navigator.locks.request(lock, {signal}, held).catch(() => {});
+    } else keeps = Boolean(lock);
+    look();
+  };
+
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("pagehide", () => {
+    turn?.abort();
+    keeps = false;
+    close();
+  });
   /* Whoever goes back may find the page as it was left, without its stream. */
   window.addEventListener("pageshow", (event) => {
-    if (event.persisted && !ended) start();
+    if (event.persisted) begin();
   });
-  start();
+  begin();
 
   return () => {
     ended = true;
