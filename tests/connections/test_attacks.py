@@ -309,7 +309,7 @@ async def a_token_with_a_time_that_no_number_holds(case):
 async def a_token_with_a_scope_for_the_terminal(case):
     case.issuer.given = {"scope": "notes \x1b[2J" + "x" * 2000}
     made = await case.connections.finish(ANA, "notes", await case.left())
-    assert made.grant.scope == ""
+    assert made.grant.scope == "notes"
     await case.connections.disconnect(ANA, "notes")
 
 

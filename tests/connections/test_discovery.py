@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.connections.issuer import offered
-from tests.connections.test_sign_in import opened, sign_in, token_of
+from backstay.errors import SignInRefused
+from tests.connections.issuer import Issuer, go_to, offered
+from tests.connections.test_sign_in import ANA, BACK, opened, sign_in, token_of
 from tests.requirements import promise
 
 
@@ -23,3 +24,35 @@ async def test_an_issuer_is_the_same_one_with_and_without_a_slash_behind_its_hos
             known = await sign_in(connections, authority, issuer)
             assert await token_of(connections) in issuer.access
             assert (await connections.renewed(known)).grant.access_token in issuer.access
+
+
+def scopes(count):
+    return [f"https://www.example.com/auth/workspace.{n:03}.readonly" for n in range(count)]
+
+
+@promise("connections:many-scopes")
+async def test_a_long_list_of_scopes_is_asked_for_and_none_of_them_is_lost_when_more_are_wanted(authority, tmp_path):
+    async with offered(authority, Issuer(scopes=scopes(170))) as (issuer, notes):
+        notes.guard.scopes = scopes(170)
+        async with opened(tmp_path, notes) as connections:
+            known = await sign_in(connections, authority, issuer)
+            assert issuer.asked[-1]["scope"].split() == known.grant.scope.split() == scopes(170)
+            notes.guard.scopes = ["notes"]
+            await connections.refused(known, "write")
+            await go_to((await connections.begin(ANA, "notes", BACK)).url, authority)
+            assert {*issuer.asked[-1]["scope"].split()} == {*scopes(170), "notes", "write"}
+
+
+@promise("connections:many-scopes")
+async def test_what_is_no_scope_is_left_out_and_more_than_an_address_holds_is_refused(authority, tmp_path):
+    async with offered(authority) as (issuer, notes):
+        async with opened(tmp_path, notes) as connections:
+            notes.guard.scopes = ["notes", 'no"scope', "admin"]
+            await sign_in(connections, authority, issuer)
+            assert issuer.asked[-1]["scope"] == "notes admin"
+            notes.guard.scopes = scopes(500)
+            with pytest.raises(SignInRefused, match="`scopes`"):
+                await connections.begin(ANA, "notes", BACK)
+        issuer.given = {"scope": " ".join(scopes(500))}
+        async with opened(tmp_path, notes, scopes=["notes"]) as connections:
+            assert (await sign_in(connections, authority, issuer)).grant.scope == "notes"

@@ -21,7 +21,7 @@ from backstay.tools.connection import SERVICE, SIGN_IN_S, Connection, Connection
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.oauth.account_service import UserAccounts
-from toolbox.oauth.discovery import TokenEndpoints, discover, is_for, require_pkce
+from toolbox.oauth.discovery import TokenEndpoints, discover, is_for, require_few, require_pkce
 from toolbox.oauth.tokens import (
     GrantGone,
     departure,
@@ -96,7 +96,7 @@ class OAuthConnections:
             await self._store.begin_sign_in(state, user_id, provider, {})
             return found
         found = await self._discovered(provider)
-        found = replace(found, scope=self._scope(await self._store.get(user_id, provider), found))
+        found = replace(found, scope=require_few(self._scope(await self._store.get(user_id, provider), found)))
         require_pkce(found.metadata)
         client = await self._client(provider, found, return_to)
         state = secrets.token_urlsafe(32)

@@ -1,6 +1,7 @@
 """Find out who gives tokens for an MCP server, by what the server and that issuer say of themselves."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +29,9 @@ from toolbox.configuration.configuration import ServerAuth
 
 GRANTS = ["authorization_code", "refresh_token"]
 _ACCEPT = "application/json, text/event-stream"
-_LONGEST_SCOPE = 1000
+MOST_SCOPES = 16 * 1024
+"""How many characters of scopes a sign-in may ask for: they are part of an address."""
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -50,7 +53,8 @@ def wanted_scope(response: httpx2.Response) -> str:
     """Return what a server says that a call needs, where it refuses for want of that; else nothing."""
     if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return ""
-    return plain_scope(extract_scope_from_www_auth(response))
+    wanted = plain_scope(extract_scope_from_www_auth(response))
+    return wanted if len(wanted) <= MOST_SCOPES else ""
 
 
 async def discover(url: str, auth: ServerAuth, dialer: Dialer) -> TokenEndpoints:
@@ -66,7 +70,7 @@ async def discover(url: str, auth: ServerAuth, dialer: Dialer) -> TokenEndpoints
         if address is not None:
             dialer.require(str(address))
     scope = " ".join(auth.scopes) or _needed(challenge, described, metadata, auth)
-    return TokenEndpoints(metadata, _named_resource(url, described), scope)
+    return TokenEndpoints(metadata, _named_resource(url, described), require_few(scope))
 
 
 def _needed(
@@ -145,10 +149,18 @@ def _named_resource(url: str, described: ProtectedResourceMetadata | None) -> st
 
 
 def plain_scope(said: Any) -> str:
-    """Return scopes in the characters that they may have; nothing for what is none."""
-    text = str(said or "")
-    plain = len(text) <= _LONGEST_SCOPE and text.isascii() and text.isprintable() and not set(text) & set('"\\')
-    return " ".join(text.split()) if plain else ""
+    """Return scopes, without what has other characters than a scope may have."""
+    return " ".join(each for each in str(said or "").split() if _SCOPE.fullmatch(each))
+
+
+def require_few(scope: str) -> str:
+    """Return the scopes of a sign-in; raises SignInRefused where they are more than it can ask for."""
+    if len(scope) > MOST_SCOPES:
+        raise SignInRefused(
+            f"{len(scope):,} characters of scopes are too many for one sign-in; name those to ask for as `scopes` "
+            "under `auth`"
+        )
+    return scope
 
 
 def parsed(answer: httpx2.Response) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from backstay.errors import SignInRefused, ToolUnavailable
 from backstay.tools.connection import Grant, client_document
 from system.dialing import Dialer
 from toolbox.configuration.configuration import ServerAuth
-from toolbox.oauth.discovery import TokenEndpoints, parsed, plain_scope
+from toolbox.oauth.discovery import MOST_SCOPES, TokenEndpoints, parsed, plain_scope
 
 _ENDED = frozenset(
     {
@@ -197,8 +197,14 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
         access_token=given.access_token,
         refresh_token=given.refresh_token or grant.refresh_token,
         expires_at=None if given.expires_in is None else at + given.expires_in,
-        scope=grant.scope if given.scope is None else plain_scope(given.scope),
+        scope=_granted(grant.scope, given.scope),
     )
+
+
+def _granted(asked: str, said: str | None) -> str:
+    """Return what was granted: what was asked for, unless an issuer says otherwise, and no more than can be kept."""
+    scope = asked if said is None else plain_scope(said)
+    return scope if len(scope) <= MOST_SCOPES else asked
 
 
 def _token(told: dict[str, Any]) -> OAuthToken:
