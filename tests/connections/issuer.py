@@ -126,6 +126,9 @@ class Issuer:
     used: set = field(default_factory=set)
     counted: Counter = field(default_factory=Counter)
     asked: list = field(default_factory=list)
+    registering: list = field(default_factory=list)
+    proven: list = field(default_factory=list)
+    """By which method and with which secret each client has asked for tokens."""
 
     @property
     def app(self):
@@ -154,6 +157,7 @@ class Issuer:
     async def register(self, request):
         self.counted["registered"] += 1
         said = await request.json()
+        self.registering.append(said)
         client = {**said, "client_id": f"client-{secrets.token_hex(4)}", "client_secret": secrets.token_hex(16)}
         client |= {"token_endpoint_auth_method": "client_secret_post", **self.registers}
         self.clients[client["client_id"]] = client
@@ -174,6 +178,7 @@ class Issuer:
         form = dict(await request.form())
         kind = form["grant_type"]
         self.counted[kind] += 1
+        self.proven.append(proof_in(form, request.headers.get("authorization")))
         answer = self._answer(kind, form, "authorization" in request.headers)
         await asyncio.sleep(self.pause_s)
         return answer
@@ -234,6 +239,13 @@ class Issuer:
         """Every token and secret that it has ever given."""
         known = [*self.access, *self.refresh, *self.used, *self.codes]
         return [*known, *(client["client_secret"] for client in self.clients.values())]
+
+
+def proof_in(form, authorization):
+    """Return by which method a client proves who it is, and with which secret."""
+    if authorization is not None:
+        return "client_secret_basic", base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")[2]
+    return ("client_secret_post" if "client_secret" in form else "none"), form.get("client_secret")
 
 
 class Guarded:

@@ -371,6 +371,34 @@ async def test_a_registered_client_comes_before_a_document_and_that_before_a_reg
         assert known == ({*issuer.clients} if client == "new" else {client})
 
 
+BASIC, POST = "client_secret_basic", "client_secret_post"
+
+
+@promise("connections:registered-secret")
+@pytest.mark.parametrize(
+    ("offered_methods", "answered", "wanted", "used"),
+    [
+        (None, None, "none", BASIC),
+        (None, "none", "none", "none"),
+        ([POST], None, POST, POST),
+        ([POST, BASIC], None, BASIC, BASIC),
+        ([POST, BASIC], POST, BASIC, POST),
+        (["none", BASIC], "none", "none", "none"),
+        (["private_key_jwt"], POST, "none", POST),
+    ],
+)
+async def test_a_registration_asks_for_a_method_that_the_issuer_has_and_its_secret_is_sent(
+    authority, tmp_path, offered_methods, answered, wanted, used
+):
+    issuer = Issuer(registers={"token_endpoint_auth_method": answered})
+    issuer.said = {"token_endpoint_auth_methods_supported": offered_methods}
+    async with offered(authority, issuer) as (_, notes), opened(tmp_path, notes) as connections:
+        assert await connections.renewed(await sign_in(connections, authority, issuer)) is not None
+    (client,) = issuer.clients.values()
+    assert [said["token_endpoint_auth_method"] for said in issuer.registering] == [wanted]
+    assert issuer.proven == [(used, None if used == "none" else client["client_secret"])] * 2
+
+
 @promise("connections:lost-registration")
 async def test_where_an_issuer_has_lost_a_registration_the_next_attempt_registers_anew(
     authority, tmp_path, monkeypatch

@@ -63,6 +63,8 @@ _REFUSES = frozenset({400, 401})
 _GIVEN = frozenset({200, 201})
 _SPOKEN = _GIVEN | _REFUSES | {403}
 """With what it speaks of the request in words that are known; any other status is one of its host."""
+_METHODS = ("none", "client_secret_basic", "client_secret_post")
+"""How we can prove to an issuer who we are, the way that is asked for first where it has several."""
 _BOUND = frozenset({"dpop", "mac", "pop"})
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
@@ -78,9 +80,7 @@ class GrantGone(Exception):
 def known_client(auth: ServerAuth, metadata: OAuthMetadata, return_to: str) -> dict[str, Any] | None:
     """Return how backstay is known to an issuer without a registration; None where it is not."""
     if auth.client_id is not None:
-        offered = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
-        secret = "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
-        method = "none" if auth.client_secret is None else secret
+        method = "none" if auth.client_secret is None else _secret_method(metadata)
         return {"client_id": auth.client_id, "client_secret": auth.client_secret, "token_endpoint_auth_method": method}
     if should_use_client_metadata_url(metadata, auth.client_metadata_url):
         return _plain(create_client_info_from_metadata_url(str(auth.client_metadata_url)))
@@ -95,8 +95,10 @@ def known_client(auth: ServerAuth, metadata: OAuthMetadata, return_to: str) -> d
 async def register(metadata: OAuthMetadata, return_to: str, scope: str, dialer: Dialer) -> dict[str, Any]:
     """Register backstay with an issuer; raises SignInRefused."""
     kind = "web" if return_to.startswith("https:") else "native"
-    said = client_document("", [return_to]) | {"application_type": kind, "scope": scope or None}
-    told = OAuthClientMetadata.model_validate(said)
+    offered = metadata.token_endpoint_auth_methods_supported or _METHODS
+    method = next((each for each in _METHODS if each in offered), _METHODS[0])
+    said = {"application_type": kind, "scope": scope or None, "token_endpoint_auth_method": method}
+    told = OAuthClientMetadata.model_validate(client_document("", [return_to]) | said)
     request = create_client_registration_request(metadata, told, "")
     answer = await dialer.request("POST", str(request.url), content=request.content, headers=_JSON)
     try:
@@ -104,7 +106,15 @@ async def register(metadata: OAuthMetadata, return_to: str, scope: str, dialer: 
         check_registration_usable(client)
     except OAuthRegistrationError:
         raise SignInRefused(f"{metadata.issuer} does not register us: HTTP {answer.status_code}") from None
+    if client.client_secret is not None and client.token_endpoint_auth_method is None:
+        client.token_endpoint_auth_method = _secret_method(metadata)
     return _plain(client)
+
+
+def _secret_method(metadata: OAuthMetadata) -> str:
+    """Return how a secret is sent to an issuer."""
+    offered = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+    return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
 
 
 def departure(found: TokenEndpoints, client: dict[str, Any], return_to: str, state: str) -> tuple[str, str]:
