@@ -126,6 +126,8 @@ class Issuer:
     used: set = field(default_factory=set)
     counted: Counter = field(default_factory=Counter)
     asked: list = field(default_factory=list)
+    down: dict = field(default_factory=dict)
+    """With what status it answers at some paths."""
     registering: list = field(default_factory=list)
     proven: list = field(default_factory=list)
     """By which method and with which secret each client has asked for tokens."""
@@ -134,9 +136,12 @@ class Issuer:
     def app(self):
         paths = {"authorize": self.authorize, "token": self.exchange, "register": self.register, "revoke": self.revoke}
         routes = [Route(f"/{path}", endpoint, methods=["GET", "POST"]) for path, endpoint in paths.items()]
-        return Starlette(routes=[Route("/.well-known/oauth-authorization-server", self.described), *routes])
+        names = ("oauth-authorization-server", "openid-configuration")
+        return Starlette(routes=[*(Route(f"/.well-known/{name}", self.described) for name in names), *routes])
 
     async def described(self, request):
+        if status := self.down.get(request.url.path):
+            return Response("<html>bad gateway</html>", status)
         self.counted["described"] += 1
         told = {
             "issuer": self.url,
@@ -256,6 +261,8 @@ class Guarded:
         self.url, self.resource, self.servers = "", "", None
         self.path = "/mcp"
         self.metadata_at = ""
+        self.down = {}
+        """With what status it answers at some paths."""
         self.scopes = ["notes"]
         """What it says that it needs; None: nothing."""
         self.wanted = ""
@@ -270,6 +277,9 @@ class Guarded:
             await self.app(scope, receive, send)
             return
         request = Request(scope, receive)
+        if status := self.down.get(request.url.path):
+            await Response("<html>bad gateway</html>", status)(scope, receive, send)
+            return
         if request.url.path.startswith("/.well-known/oauth-protected-resource"):
             told = {"resource": self.resource or f"{self.url}{self.path}", "scopes_supported": self.scopes}
             told["authorization_servers"] = self.servers or [self.issuer.url]

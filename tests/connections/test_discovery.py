@@ -56,3 +56,29 @@ async def test_what_is_no_scope_is_left_out_and_more_than_an_address_holds_is_re
         issuer.given = {"scope": " ".join(scopes(500))}
         async with opened(tmp_path, notes, scopes=["notes"]) as connections:
             assert (await sign_in(connections, authority, issuer)).grant.scope == "notes"
+
+
+RESOURCE = "/.well-known/oauth-protected-resource"
+ISSUER, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+
+
+@promise("connections:gateways")
+@pytest.mark.parametrize(
+    ("server", "issuers", "says"),
+    [
+        ({f"{RESOURCE}/mcp": 502}, {}, None),
+        ({f"{RESOURCE}/mcp": 429}, {ISSUER: 503}, None),
+        ({f"{RESOURCE}/mcp": 502, RESOURCE: 404}, {}, "HTTP 502"),
+        ({f"{RESOURCE}/mcp": 404, RESOURCE: 503}, {}, "HTTP 503"),
+        ({}, {ISSUER: 502, OPENID: 404}, "HTTP 502"),
+        ({}, {ISSUER: 404, OPENID: 404}, "does not say how to sign in there$"),
+    ],
+)
+async def test_a_gateway_that_fails_at_one_guessed_address_hides_no_other(authority, tmp_path, server, issuers, says):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        notes.guard.down, issuer.down = server, issuers
+        if says is None:
+            assert (await sign_in(connections, authority, issuer)).grant.access_token in issuer.access
+            return
+        with pytest.raises(SignInRefused, match=says):
+            await connections.begin(ANA, "notes", BACK)

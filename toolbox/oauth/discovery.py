@@ -93,10 +93,10 @@ def is_for(url: str, resource: str) -> bool:
 async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> ProtectedResourceMetadata | None:
     """Return what the server says of itself; None for one of the first revisions, which say nothing."""
     named = extract_resource_metadata_from_www_auth(challenge)
-    for address in build_protected_resource_metadata_discovery_urls(named, url):
+    failed = 0
+    for address in dict.fromkeys(build_protected_resource_metadata_discovery_urls(named, url)):
         answer = await _asked(address, dialer)
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise SignInRefused(f"the server does not say who gives tokens for it: HTTP {answer.status_code}")
+        failed = failed or _failure(answer)
         found = await handle_protected_resource_response(answer)
         if found is None:
             continue
@@ -104,6 +104,9 @@ async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> Pro
         if not is_for(url, str(found.resource)):
             raise SignInRefused(f"the server describes another one, {one_line(str(found.resource), 100)}")
         return found
+    if failed:
+        # It may say something of itself all the same, once it can.
+        raise SignInRefused(f"the server does not say who gives tokens for it: HTTP {failed}")
     return None
 
 
@@ -115,14 +118,21 @@ async def _issuer(
         raise SignInRefused(f"the server names {one_line(offered[0], 100)} and not {auth.issuer}, as `issuer` wants")
     chosen = next((each for each in offered if auth.issuer is None or issuers_match(auth.issuer, each)), auth.issuer)
     expected = chosen or "{0.scheme}://{0.netloc}".format(urlsplit(url))
+    failed = 0
     for address in build_oauth_authorization_server_metadata_discovery_urls(chosen, url):
-        goes_on, found = await handle_auth_metadata_response(await _asked(address, dialer))
+        answer = await _asked(address, dialer)
+        failed = failed or _failure(answer)
+        _, found = await handle_auth_metadata_response(answer)
         if found is not None:
             _require_issuer(found, expected)
             return found
-        if not goes_on:
-            break
-    raise SignInRefused(f"{one_line(expected, 100)} does not say how to sign in there")
+    why = f": HTTP {failed}" if failed else ""
+    raise SignInRefused(f"{one_line(expected, 100)} does not say how to sign in there{why}")
+
+
+def _failure(answer: httpx2.Response) -> int:
+    """Return the status of a fault that may pass; some gateways answer so where there is nothing."""
+    return answer.status_code if answer.status_code >= 500 or answer.status_code == 429 else 0
 
 
 def _require_issuer(found: OAuthMetadata, expected: str) -> None:
