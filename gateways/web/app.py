@@ -72,6 +72,7 @@ def build_app(page: PageRoutes, more: Sequence[BaseRoute] = ()) -> Starlette:
     # A part counts what it lets in, such as streams, so both addresses lead to the same one.
     made = {part: part(page) for part in {*PARTS, *FOR_PROGRAMS}}
     routes: list[BaseRoute] = [route for part in PARTS for route in made[part]]
+    elsewhere = not isinstance(page.identity, ByLink)
     return Starlette(
         routes=[
             *routes,
@@ -81,7 +82,7 @@ def build_app(page: PageRoutes, more: Sequence[BaseRoute] = ()) -> Starlette:
             Mount(API, routes=[route for part in FOR_PROGRAMS for route in made[part]]),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
-        middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],
+        middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED, signs_in_elsewhere=elsewhere)],
         exception_handlers=page.faults,
     )
 

@@ -25,7 +25,7 @@ _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
 )
 _WORDS = {
     404: "there is nothing here that you may see",
-    405: "this is not done here",
+    405: "nothing was done; open the page again, or send POST",
     409: "this has changed meanwhile; look at it again",
     413: "this is too long",
     415: "send a form, or JSON with a bearer token",

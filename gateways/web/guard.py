@@ -23,6 +23,10 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+BEHIND_A_SIGN_IN = POLICY.replace("form-action 'self'", "form-action 'self' https:")
+"""Where a proxy has people sign in elsewhere: it leads there whoever sends a form after their sign-in has ended, which
+Chromium forbids without this, and says nothing.
+"""
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Frame-Options": "DENY",
@@ -63,9 +67,15 @@ class TooMuch(Exception):
 class Guard:
     """Refuse foreign names and foreign origins, bound bodies, and put our headers on every answer."""
 
-    def __init__(self, app: ASGIApp, *, url: str | None, signed: Collection[str] = ()) -> None:
-        """`url` is the public address; the paths of `signed` are for programs, and check a signature themselves."""
+    def __init__(
+        self, app: ASGIApp, *, url: str | None, signed: Collection[str] = (), signs_in_elsewhere: bool = False
+    ) -> None:
+        """`url` is the public address; the paths of `signed` are for programs, and check a signature themselves.
+
+        `signs_in_elsewhere`: a proxy may lead whoever sends a form to a sign-in at another site.
+        """
         self._app = app
+        self._headers = HEADERS | ({"Content-Security-Policy": BEHIND_A_SIGN_IN} if signs_in_elsewhere else {})
         self._origin = "" if url is None else "{0.scheme}://{0.netloc}".format(urlsplit(url)).lower()
         self._names = LOOPBACK_NAMES if url is None else LOOPBACK_NAMES | {(urlsplit(url).hostname or "").lower()}
         self._signed = frozenset(path for path in signed if not path.endswith("/"))
@@ -83,7 +93,7 @@ class Guard:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
                 del headers["server"]
             await send(message)

@@ -5,8 +5,12 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from tests.browser import COLOURS, assert_accessible, assert_fits
+from tests.connections.issuer import authority_in, secure
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import (
@@ -128,6 +132,39 @@ async def test_pages_that_refuse_strangers_and_find_nothing_have_none(browser, s
             assert answer.status == status
             await expect(page.get_by_role("heading", level=1)).to_have_text(says)
             await has_no_barriers(page)
+
+
+@promise("page:ended-proxy-sign-in")
+async def test_whoever_approves_after_the_sign_in_at_the_proxy_has_ended_comes_to_sign_in_again(
+    browser, shared, tmp_path
+):
+    running, scripts, served = shared
+
+    async def login(request):
+        return PlainTextResponse("Sign in again")
+
+    handle = await running.start(scripts.task(mail("later@x.example")))
+    async with (
+        secure(Starlette(routes=[Route("/login", login)]), authority_in(tmp_path)) as elsewhere,
+        opened(browser, served, handle, ignore_https_errors=True) as page,
+    ):
+        to = {"location": f"{elsewhere}/login"}
+        await page.route("**/decide", lambda route: route.fulfill(status=302, headers=to))
+        await press(page, "Approve")
+        await expect(page.get_by_text("Sign in again")).to_be_visible()
+        await page.unroute("**/decide")
+        answer = await page.goto(f"{place(served, handle)}/decide")
+        assert answer.status == 405
+        await expect(page.locator("main")).to_contain_text("nothing was done; open the page again")
+    await handle.terminate()
+
+
+@promise("page:ended-proxy-sign-in")
+async def test_where_no_proxy_signs_people_in_a_form_leads_nowhere_else(shared):
+    running, _, _ = shared
+    async with served_page(running, web_identity="link") as served, served.stranger() as stranger:
+        policy = (await stranger.get("/")).headers["Content-Security-Policy"]
+    assert "; form-action 'self';" in policy
 
 
 @promise("page:barriers")
