@@ -261,6 +261,7 @@ class Guarded:
         self.url, self.resource, self.servers = "", "", None
         self.path = "/mcp"
         self.metadata_at = ""
+        """Where it says that it describes itself; empty: where it does, None: nothing."""
         self.down = {}
         """With what status it answers at some paths."""
         self.scopes = ["notes"]
@@ -290,8 +291,8 @@ class Guarded:
         token = self.issuer.access.get(given)
         if token is None or token.until < time.time() or token.resource != f"{self.url}{self.path}":
             at = self.metadata_at or f"{self.url}/.well-known/oauth-protected-resource{self.path}"
-            headers = {"www-authenticate": f'Bearer resource_metadata="{at}"'}
-            await JSONResponse(self.says, 401, headers)(scope, receive, send)
+            named = "" if self.metadata_at is None else f' resource_metadata="{at}"'
+            await JSONResponse(self.says, 401, {"www-authenticate": f"Bearer{named}"})(scope, receive, send)
             return
         body = await request.body()
 

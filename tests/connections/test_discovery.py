@@ -76,9 +76,22 @@ ISSUER, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid
 )
 async def test_a_gateway_that_fails_at_one_guessed_address_hides_no_other(authority, tmp_path, server, issuers, says):
     async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
-        notes.guard.down, issuer.down = server, issuers
+        notes.guard.down, issuer.down, notes.guard.metadata_at = server, issuers, None
         if says is None:
             assert (await sign_in(connections, authority, issuer)).grant.access_token in issuer.access
             return
+        with pytest.raises(SignInRefused, match=says):
+            await connections.begin(ANA, "notes", BACK)
+
+
+@promise("connections:gateways")
+@pytest.mark.parametrize(("path", "says"), [("/elsewhere", "HTTP 503"), (f"{RESOURCE}/mcp", "HTTP 503")])
+async def test_where_the_address_that_a_server_names_fails_no_guess_says_who_gives_tokens_for_it(
+    authority, tmp_path, path, says
+):
+    async with offered(authority) as (_, notes), opened(tmp_path, notes) as connections:
+        notes.guard.metadata_at, notes.guard.down = f"{notes.guard.url}{path}", {path: 503}
+        # At the addresses that are guessed, another server describes itself.
+        notes.guard.resource, notes.guard.servers = notes.guard.url, ["https://issuer.example.com"]
         with pytest.raises(SignInRefused, match=says):
             await connections.begin(ANA, "notes", BACK)

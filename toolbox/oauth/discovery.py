@@ -97,6 +97,9 @@ async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> Pro
     for address in dict.fromkeys(build_protected_resource_metadata_discovery_urls(named, url)):
         answer = await _asked(address, dialer)
         failed = failed or _failure(answer)
+        if failed and address == named:
+            # At an address that we guess, another server may describe itself, or this one as it once was.
+            break
         found = await handle_protected_resource_response(answer)
         if found is None:
             continue
