@@ -130,7 +130,7 @@ class Issuer:
     """With what status it answers at some paths."""
     registering: list = field(default_factory=list)
     proven: list = field(default_factory=list)
-    """By which method and with which secret each client has asked for tokens."""
+    """By which method and with which secret each client has asked for tokens, or to revoke them."""
 
     @property
     def app(self):
@@ -228,6 +228,7 @@ class Issuer:
     async def revoke(self, request):
         form = dict(await request.form())
         self.counted["revoked"] += 1
+        self.proven.append(proof_in(form, request.headers.get("authorization")))
         self.access.pop(form["token"], None)
         self.refresh.pop(form["token"], None)
         return JSONResponse({})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from structlog.testing import CapturingLogger
 
 from backstay.errors import SignInRefused, StoreUnavailable, ToolUnavailable
 from backstay.tools.connection import SERVICE
@@ -148,6 +149,63 @@ async def test_an_issuer_that_refuses_the_client_of_the_operator_ends_no_sign_in
         issuer.renewal = None
         async with opened(tmp_path, notes, **{**secret, "client_secret": "the secret of today"}) as connections:
             assert (await connections.renewed(known)).grant.access_token in issuer.access
+
+
+DOCUMENT = "https://page.example.com/client.json"
+
+
+@promise("connections:refused-client")
+@pytest.mark.parametrize(
+    ("auth", "field"),
+    [
+        ({"client_id": "known"}, "client_id"),
+        ({"client_id": "known", "client_secret": "of before"}, "client_secret"),
+        ({"client_metadata_url": DOCUMENT}, "client_metadata_url"),
+    ],
+)
+async def test_who_is_told_of_a_refused_client_is_told_the_field_that_says_who_it_is_also_by_the_log(
+    authority, tmp_path, monkeypatch, auth, field
+):
+    log = CapturingLogger()
+    monkeypatch.setattr(oauth_connections, "_log", log)
+    async with (
+        offered(authority) as (issuer, notes),
+        opened(tmp_path, notes, **auth, issuer=issuer.url) as connections,
+    ):
+        known = await sign_in(connections, authority, issuer)
+        issuer.renewal = 400, '{"error": "invalid_client", "error_description": "document not found"}'
+        with pytest.raises(ToolUnavailable, match=rf"^notes: .*the `{field}` in `mcpServers\.notes\.auth`"):
+            await connections.renewed(known)
+        (told,) = [call.kwargs for call in log.calls if call.args == ("connection.client_refused",)]
+        assert told == {"provider": "notes", "field": field, "reason": "invalid_client"}
+        issuer.renewal = None
+        assert (await connections.renewed(known)).grant.access_token in issuer.access
+
+
+@promise("connections:refused-client")
+@pytest.mark.parametrize(
+    ("description", "ends"),
+    [
+        ("refresh_token is invalid", True),
+        ("The refresh token was not found", True),
+        ("The authorization has expired or was revoked; try again later", True),
+        ("Invalid client credentials", False),
+        ("the client secret has expired", False),
+        ("Grant type 'refresh_token' is invalid for the client", False),
+        ("", False),
+    ],
+)
+async def test_an_issuer_that_blames_the_client_for_a_dead_refresh_token_ends_the_sign_in(
+    authority, tmp_path, description, ends
+):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes, client_id="known") as connections:
+        known = await sign_in(connections, authority, issuer)
+        issuer.renewal = 403, json.dumps({"error": "unauthorized_client", "error_description": description})
+        if ends:
+            assert await connections.renewed(known) is None
+            return
+        with pytest.raises(ToolUnavailable, match="client_id"):
+            await connections.renewed(known)
 
 
 @promise("connections:refused-client")
@@ -397,6 +455,26 @@ async def test_a_registration_asks_for_a_method_that_the_issuer_has_and_its_secr
     (client,) = issuer.clients.values()
     assert [said["token_endpoint_auth_method"] for said in issuer.registering] == [wanted]
     assert issuer.proven == [(used, None if used == "none" else client["client_secret"])] * 2
+
+
+@promise("connections:added-secret")
+@pytest.mark.parametrize(("methods", "used"), [(None, BASIC), ([POST], POST), (["none", BASIC], BASIC)])
+async def test_a_secret_that_the_operator_adds_or_replaces_later_is_sent_to_renew_and_to_revoke(
+    authority, tmp_path, methods, used
+):
+    async with offered(authority, Issuer(said={"token_endpoint_auth_methods_supported": methods})) as (issuer, notes):
+        auth = {"client_id": "known", "issuer": issuer.url}
+        async with opened(tmp_path, notes, **auth) as connections:
+            known = await sign_in(connections, authority, issuer)
+        for secret in ("first", "next"):
+            issuer.proven.clear()
+            async with opened(tmp_path, notes, **auth, client_secret=secret) as connections:
+                known = await connections.renewed(known)
+                assert issuer.proven == [(used, secret)]
+        async with opened(tmp_path, notes, **auth, client_secret="last") as connections:
+            issuer.proven.clear()
+            assert await connections.disconnect(ANA, "notes")
+            assert issuer.proven == [(used, "last")] * 2
 
 
 @promise("connections:lost-registration")

@@ -31,6 +31,7 @@ from toolbox.oauth.tokens import (
     register,
     renew,
     revoke,
+    with_secret,
 )
 
 RENEWAL_S = 45.0
@@ -48,6 +49,12 @@ _MOST_SAID = 4000
 _SERVICES = "client_credentials"
 _OF_CLIENTS = frozenset({"invalid_client", "unauthorized_client"})
 """What an issuer says when it refuses the client, whoever has granted what."""
+_MAY_BE = {
+    "client_secret": "may have expired or been replaced",
+    "client_id": "may be known there no more, or need a `client_secret`",
+    "client_metadata_url": "may be an address that it cannot fetch",
+}
+"""Why an issuer may refuse the operator's client, by the field of `auth` that says who it is."""
 _ENDED = "this sign-in has ended, or was finished before; begin it again under Connections"
 _FAULTS = (AddressRefused, OAuthFlowError, GrantGone, ToolUnavailable, httpx2.HTTPError)
 _log = structlog.get_logger("toolbox")
@@ -302,8 +309,8 @@ class OAuthConnections:
             fresh = None
         except BaseException as error:
             await self._store.unclaimed(found, token)
-            if isinstance(error, httpx2.HTTPError | AddressRefused):
-                raise ToolUnavailable(f"{found.provider}: {one_line(str(error), 200)}") from None
+            if isinstance(error, httpx2.HTTPError | AddressRefused | ToolUnavailable):
+                raise ToolUnavailable(f"{found.provider}: {one_line(str(error), 300)}") from None
             raise
         if await self._stored(found, token, fresh, held_until):
             _log.debug("connection.renewed", provider=found.provider)
@@ -335,7 +342,9 @@ class OAuthConnections:
 
     async def _revoked(self, provider: str, grant: Grant) -> bool:
         try:
-            return provider in self._servers and await revoke(grant, self.dialer(provider))
+            if provider not in self._servers:
+                return False
+            return await revoke(self._with_secret(provider, grant), self.dialer(provider))
         except (httpx2.HTTPError, AddressRefused, GrantGone):
             return False
 
@@ -396,22 +405,29 @@ class OAuthConnections:
     def _with_secret(self, provider: str, grant: Grant) -> Grant:
         """Return a grant with the secret that the operator's client has now."""
         auth = self._servers[provider].auth
-        if auth is None or not self._is_operators(provider, grant.client):
+        if auth is None or auth.client_id is None or auth.client_id != grant.client.get("client_id"):
             return grant
-        return replace(grant, client={**grant.client, "client_secret": auth.client_secret})
+        return replace(grant, client=with_secret(grant.client, auth.client_secret))
 
-    def _is_operators(self, provider: str, client: dict[str, Any]) -> bool:
-        """Return whether a client is the one that the operator has registered."""
-        auth = self._servers[provider].auth
-        return auth is not None and auth.client_id is not None and auth.client_id == client.get("client_id")
+    def _named_by(self, provider: str, client: dict[str, Any]) -> str | None:
+        """Return the field of `auth` in which the operator says who a client is; None where backstay registered it."""
+        auth, known = self._servers[provider].auth, client.get("client_id")
+        if auth is None or known is None:
+            return None
+        if auth.client_id == known:
+            return "client_id" if auth.client_secret is None else "client_secret"
+        return "client_metadata_url" if auth.client_metadata_url == known else None
 
     def _meant(self, provider: str, client: dict[str, Any], error: Exception) -> Exception:
         """Return what a fault means: where an issuer refuses the operator's client, no grant of a person has ended."""
-        if str(error) not in _OF_CLIENTS or not self._is_operators(provider, client):
+        field = self._named_by(provider, client) if str(error) in _OF_CLIENTS else None
+        if field is None:
             return error
+        # Where a server refuses a token before its time, nobody is told of it.
+        _log.warning("connection.client_refused", provider=provider, field=field, reason=str(error))
         return ToolUnavailable(
-            f"its authorization server refuses the client of the operator ({error}): the `client_secret` in "
-            f"`mcpServers.{provider}.auth` may have expired or been replaced"
+            f"its authorization server refuses the client of the operator ({error}): the `{field}` in "
+            f"`mcpServers.{provider}.auth` {_MAY_BE[field]}"
         )
 
     async def _forget_client(self, provider: str, issuer: str, client: dict[str, Any], error: Exception) -> None:

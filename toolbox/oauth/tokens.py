@@ -58,6 +58,12 @@ _PASSING = re.compile(
 """What it says, with whatever status, when it may renew the next time."""
 _SIGN_IN = re.compile(r"\b(?:sign|log).?(?:in|on)\b|\bre.?auth|expired|revoked", re.IGNORECASE)
 """What it says to a person, often beside "try again", where only they can help."""
+_DEAD_TOKEN = re.compile(
+    r"(?!.*grant.?type)(?=.*refresh.?token).*(?:invalid|not.?valid|expired|revoked|unknown|not.?found|inactive)"
+    r"|(?!.*(?:client|secret|credential|assertion|certificate)).*(?:expired|revoked)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How it describes a refresh token that holds no more, where it blames the client for it, as Atlassian does."""
 _REFUSES = frozenset({400, 401})
 """With what it refuses the request itself, in whatever words it likes."""
 _GIVEN = frozenset({200, 201})
@@ -65,6 +71,8 @@ _SPOKEN = _GIVEN | _REFUSES | {403}
 """With what it speaks of the request in words that are known; any other status is one of its host."""
 _METHODS = ("none", "client_secret_basic", "client_secret_post")
 """How we can prove to an issuer who we are, the way that is asked for first where it has several."""
+_LATER_METHOD = "method_with_secret"
+"""In what is kept of a client: how its issuer would take a secret, if it had one."""
 _BOUND = frozenset({"dpop", "mac", "pop"})
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
@@ -80,8 +88,10 @@ class GrantGone(Exception):
 def known_client(auth: ServerAuth, metadata: OAuthMetadata, return_to: str) -> dict[str, Any] | None:
     """Return how backstay is known to an issuer without a registration; None where it is not."""
     if auth.client_id is not None:
-        method = "none" if auth.client_secret is None else _secret_method(metadata)
-        return {"client_id": auth.client_id, "client_secret": auth.client_secret, "token_endpoint_auth_method": method}
+        secret_method = _secret_method(metadata)
+        method = "none" if auth.client_secret is None else secret_method
+        known = {"client_id": auth.client_id, "client_secret": auth.client_secret, "token_endpoint_auth_method": method}
+        return {**known, _LATER_METHOD: secret_method}
     if should_use_client_metadata_url(metadata, auth.client_metadata_url):
         return _plain(create_client_info_from_metadata_url(str(auth.client_metadata_url)))
     if not auth.register_client or metadata.registration_endpoint is None:
@@ -109,6 +119,14 @@ async def register(metadata: OAuthMetadata, return_to: str, scope: str, dialer: 
     if client.client_secret is not None and client.token_endpoint_auth_method is None:
         client.token_endpoint_auth_method = _secret_method(metadata)
     return _plain(client)
+
+
+def with_secret(client: dict[str, Any], secret: str | None) -> dict[str, Any]:
+    """Return a client with the secret that it has now, which is sent also where it had none as its sign-in began."""
+    method = client.get("token_endpoint_auth_method") or "none"
+    if secret is not None and method == "none":
+        method = client.get(_LATER_METHOD, "client_secret_basic")
+    return {**client, "client_secret": secret, "token_endpoint_auth_method": method}
 
 
 def _secret_method(metadata: OAuthMetadata) -> str:
@@ -192,6 +210,8 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     said_fault = told.get("error", told.get("status"))
     fault = fault_word(said_fault)
     may_pass = _may_pass(told)
+    if fault == "unauthorized_client" and "refresh_token" in said and _blames_token(told):
+        fault = "invalid_grant"
     if (fault in _ENDED or (fault in _GONE and not may_pass)) and answer.status_code in _SPOKEN:
         raise GrantGone(fault)
     if answer.status_code in _REFUSES and _is_said(told.get("error")) and not may_pass:
@@ -270,6 +290,12 @@ def _may_pass(told: dict[str, Any]) -> bool:
     if _is_said(error) and _PASSING.search(error):
         return True
     return _is_said(described) and _PASSING.search(described) is not None and _SIGN_IN.search(described) is None
+
+
+def _blames_token(told: dict[str, Any]) -> bool:
+    """Return whether an issuer that refuses the client describes a refresh token that holds no more."""
+    described = told.get("error_description")
+    return _is_said(described) and _DEAD_TOKEN.match(described) is not None
 
 
 def _is_said(word: Any) -> TypeGuard[str]:
