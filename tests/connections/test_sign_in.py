@@ -216,6 +216,10 @@ async def test_an_issuer_that_refuses_a_client_that_backstay_has_registered_ends
         assert await connections.renewed(known) is None
 
 
+def ended(description, error="invalid_request"):
+    return json.dumps({"error": error, "error_description": description})
+
+
 @promise("connections:passing-refusals")
 @pytest.mark.parametrize(
     ("status", "body", "ends"),
@@ -241,7 +245,20 @@ async def test_an_issuer_that_refuses_a_client_that_backstay_has_registered_ends
         (400, '{"error": "unknown_error", "error_description": "retry your request"}', False),
         (400, '{"error": "invalid_request", "error_description": "internal_failure"}', False),
         (401, '{"error": "no_more_of_this", "error_description": "A transient error has occurred."}', False),
+        (400, '{"error": "invalid_request", "error_description": "The authorization server is unavailable."}', False),
+        (400, '{"error": "access_denied", "error_description": "Please retry in 30 seconds."}', False),
+        (401, '{"error": "no_more_of_this", "error_description": "Please try again later."}', False),
+        (400, '{"error": "try_again"}', False),
         (400, '{"error": "invalid_request", "error_description": 5}', True),
+        (400, ended("Refresh token is invalid, please authorize the app and try again"), True),
+        (400, ended("Please reconnect your account and try again"), True),
+        (400, ended("Please reconnect your account and try again later"), True),
+        (400, ended("Please reconnect and try again", "access_denied"), True),
+        (400, ended("Log back in and try again later"), True),
+        (400, ended("User must authenticate again; retry in a minute"), True),
+        (400, ended("User must authenticate again; retry"), True),
+        (400, ended("Do not retry"), True),
+        (400, ended("scope is limited to read"), True),
         (400, '{"error": "invalid_request", "error_description": "Sign in again, and then try again."}', True),
         (400, '{"error": "invalid_grant", "error_description": "internal_failure"}', True),
         (400, '{"error": "login_required", "error_description": "please try again"}', True),

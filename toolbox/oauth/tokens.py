@@ -52,12 +52,19 @@ _GONE = _ENDED | {
 """What it says then, too, unless its description says that this may pass."""
 _PASSING = re.compile(
     r"(?:server|internal|gateway|unknown).?error|internal.?failure|transient|unavailable|slow.?down|too.?many|throttl"
-    r"|limit.?(?:ed|exceeded)|rate.?limit|time.?d?.?out|try.?again|retry",
+    r"|limit.?exceeded|rate.?limit|time.?d?.?out",
     re.IGNORECASE,
 )
 """What it says, with whatever status, when it may renew the next time."""
-_SIGN_IN = re.compile(r"\b(?:sign|log).?(?:in|on)\b|\bre.?auth|expired|revoked", re.IGNORECASE)
-"""What it says to a person, often beside "try again", where only they can help."""
+_PASSING_WORD = re.compile(r"limit.?ed|try.?again|retry", re.IGNORECASE)
+"""What it calls such a fault, too; a description may say so to a person who must do something first."""
+_LATER = re.compile(r"\b(?:re)?try.{0,60}(?:later|soon|shortly|moment|minute|second)", re.IGNORECASE)
+_SIGN_IN = re.compile(
+    r"\b(?:sign|log)(?:ing)?.?(?:back.?)?(?:in|on)\b|\bre.?(?:auth|connect)|consent|expired|revoked"
+    r"|\b(?:authori[sz]e|authenticate|connect) (?:again|the app|your)",
+    re.IGNORECASE,
+)
+"""What it says to a person, often beside "try again later", where only they can help."""
 _DEAD_TOKEN = re.compile(
     r"(?!.*grant.?type)(?=.*refresh.?token).*(?:invalid|not.?valid|expired|revoked|unknown|not.?found|inactive)"
     r"|(?!.*(?:client|secret|credential|assertion|certificate)).*(?:expired|revoked)",
@@ -287,9 +294,11 @@ def fault_word(said: Any) -> str:
 def _may_pass(told: dict[str, Any]) -> bool:
     """Return whether an issuer refuses in words that say that it may grant the same the next time."""
     error, described = told.get("error"), told.get("error_description")
-    if _is_said(error) and _PASSING.search(error):
+    if _is_said(error) and (_PASSING.search(error) or _PASSING_WORD.search(error)):
         return True
-    return _is_said(described) and _PASSING.search(described) is not None and _SIGN_IN.search(described) is None
+    if not _is_said(described) or _SIGN_IN.search(described):
+        return False
+    return _PASSING.search(described) is not None or _LATER.search(described) is not None
 
 
 def _blames_token(told: dict[str, Any]) -> bool:
