@@ -25,7 +25,6 @@ _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
 )
 _WORDS = {
     404: "there is nothing here that you may see",
-    405: "nothing was done; open the page again, or send POST",
     409: "this has changed meanwhile; look at it again",
     413: "this is too long",
     415: "send a form, or JSON with a bearer token",
@@ -38,6 +37,11 @@ def kind_of(error: Exception, status: int) -> str:
     return next(known, KINDS.get(status, "InternalError"))
 
 
+def headers_of(error: Exception) -> dict[str, str]:
+    """Return what the headers of an answer say of an error, such as the methods that an address takes."""
+    return dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+
+
 def status_of(error: Exception) -> tuple[int, str]:
     """Return the status and the line for people; a fault of our own says nothing of what is inside."""
     match error:
@@ -45,6 +49,10 @@ def status_of(error: Exception) -> tuple[int, str]:
             return 401, str(error)
         case TooMuch():
             return error.status, str(error)
+        case HTTPException(status_code=405):
+            taken = {each.strip() for each in (error.headers or {}).get("Allow", "").split(",")} - {"", "HEAD"}
+            instead = f", or send {' or '.join(sorted(taken))}" if taken else ""
+            return 405, f"nothing was done; open the page again{instead}"
         case HTTPException():
             said = error.detail if error.status_code in {400, 401, 403, 415} else _WORDS.get(error.status_code, "")
             return error.status_code, message_line(said or error.detail)

@@ -41,7 +41,7 @@ from backstay.tools.connection import SignIns
 from backstay.tools.own_server import OwnServerRegistry
 from backstay.version import version
 from gateways.links import Seals, Stranger
-from gateways.web.failures import kind_of, status_of
+from gateways.web.failures import headers_of, kind_of, status_of
 from gateways.web.guard import TooMuch, error_body, is_below_api, is_for_programs
 from gateways.web.identity import Identity, Visitor, may_start
 from gateways.web.sent import Submission, read_sent
@@ -173,7 +173,7 @@ class PageRoutes:
         status, message = status_of(error)
         if status >= 500:
             log.warning("web.failed", path=request.url.path, status=status, error=type(error).__name__)
-        headers = {"Vary": "Accept"}
+        headers = {"Vary": "Accept", **headers_of(error)}
         if is_for_programs(request.scope):
             return JSONResponse(error_body(kind_of(error, status), message), status, headers)
         text = self._templates.get_template("fault.html").render(status=status, why=message, visitor=None)

@@ -229,6 +229,16 @@ async def test_another_task_under_the_name_of_one_that_was_started_is_refused(sh
     assert (await ana.post("/api/runs", json={"task": task, "once": "tuesday"})).json() == first.json()
 
 
+@promise("page:api-methods")
+async def test_a_method_that_an_address_does_not_take_is_refused_with_the_one_that_it_takes(shared):
+    _, _, _, ana = shared
+    for method, path, taken in (("POST", "/api/requests", "GET"), ("GET", "/api/runs/r/pause", "POST")):
+        refused = await ana.request(method, path, json={})
+        assert refused.status_code == 405, path
+        assert refused.json()["error"]["message"] == f"nothing was done; open the page again, or send {taken}"
+        assert taken in refused.headers["allow"]
+
+
 @promise("page:api-fields")
 async def test_a_number_is_no_text_and_no_truth_and_what_was_undone_by_hand_is_taken(shared):
     _, scripts, _, ana = shared
