@@ -267,13 +267,19 @@ async def until_row_says(page, said):
 
 
 @promise("page:streams-back")
-async def test_an_inbox_that_is_refused_its_news_says_so_and_shows_them_once_they_come_again(browser, shared):
+@pytest.mark.parametrize("fault", [502, "connectionrefused"])
+async def test_an_inbox_that_is_refused_its_news_says_so_and_shows_them_once_they_come_again(browser, shared, fault):
     running, scripts, served = shared
-    refused, stopped = [502, 503], "Live updates have stopped."
+    refused, stopped = [fault], "Live updates have stopped."
     async with browser.tab(extra_http_headers=headers(ANA)) as page, served.person(ANA) as person:
 
         async def answer(route):
-            await (route.fulfill(status=refused[0]) if refused else route.continue_())
+            if not refused:
+                await route.continue_()
+            elif fault == 502:
+                await route.fulfill(status=fault)
+            else:
+                await route.abort(fault)
 
         await page.route("**/events", answer)
         await page.goto(served.url)
@@ -344,6 +350,35 @@ async def test_tabs_behind_others_block_no_page_and_one_inbox_of_them_is_followe
         await expect(asked.locator("#news")).to_contain_text(BO)
     for handle in (early, late):
         await handle.terminate()
+
+
+@promise("page:tabs")
+async def test_an_inbox_that_is_opened_behind_others_shows_what_came_before_somebody_looks(browser, shared):
+    running, scripts, served = shared
+    old = await running.start(scripts.task(mail("old@tabs.example")))
+    async with browser.person(extra_http_headers=headers(CY)) as person, served.person(CY) as known:
+        await pending(old)
+        await listed(known, old.id)
+        first, behind = await person.new_page(), await person.new_page()
+        # The one that is followed while nobody looks.
+        await first.goto(served.url)
+        await behind.add_init_script(f"{BEHIND}window.behind = true;")
+        await behind.goto(served.url)
+        # Then as many wait as before.
+        await served.page.backstay.run(old.id).approve("r1", by=CY)
+        new = await running.start(scripts.task(mail("new@tabs.example")))
+        await pending(new)
+        await listed(known, new.id)
+        async with asyncio.timeout(150):
+            while old.id in (await known.get("/")).text:
+                await asyncio.sleep(0.1)
+        row = f"a[href*='{quote(new.id, safe='')}']"
+        await expect(first.locator(row)).to_be_visible()
+        await expect(behind.locator(row)).to_have_count(0)
+        await behind.evaluate("put(false)")
+        await expect(behind.locator(row)).to_be_visible()
+    await new.terminate()
+    await ended(old)
 
 
 HIDDEN = """

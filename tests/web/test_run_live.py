@@ -18,6 +18,13 @@ LIST = Reply(calls=[("mail__list_customers", {"limit": 3})])
 SEND = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
 expect.set_options(timeout=120_000)
 PERSON = {"extra_http_headers": headers(ANA)}
+STREAMS = """
+window.streams = [];
+window.EventSource = class extends EventSource { constructor(...at) { super(...at); streams.push(this); } };
+"""
+OPEN_STREAMS = """
+streams.filter(({readyState}) => readyState !== EventSource.CLOSED).map(({url}) => new URL(url).pathname)
+"""
 
 
 @promise("page:live")
@@ -73,7 +80,7 @@ async def test_the_page_of_a_run_that_is_refused_its_stream_is_followed_again(op
         async def answer(route):
             await (route.fulfill(status=refused[0]) if refused else route.continue_())
 
-        await page.add_init_script(BEHIND)
+        await page.add_init_script(BEHIND + STREAMS)
         await page.route("**/events?*", answer)
         handle = await running.start(scripts.task(LIST, SEND, user_id=ANA))
         await pending(handle)
@@ -83,7 +90,9 @@ async def test_the_page_of_a_run_that_is_refused_its_stream_is_followed_again(op
         refused.clear()
         await expect(page.locator("#live-head")).to_contain_text("Paused")
         await expect(page.locator("#stopped")).to_be_hidden()
+        assert await page.evaluate(OPEN_STREAMS) == [f"/runs/{handle.id}/events"]
         await page.evaluate("put(true)")
+        assert await page.evaluate(OPEN_STREAMS) == []
         await served.page.backstay.run(handle.id).resume(by=ANA)
         await expect(page.locator("#live-head")).to_contain_text("Paused")
         await page.evaluate("put(false)")

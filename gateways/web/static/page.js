@@ -89,7 +89,8 @@
     new Notification("backstay", {body: text, tag: "backstay"}).addEventListener("click", () => window.focus());
   };
 
-  let fresh = null, open = Number(body.dataset.open);
+  /* A page that is opened behind others may be looked at much later. */
+  let fresh = document.hidden ? false : null, open = Number(body.dataset.open);
   const hear = () => {
     /* Before a later stream, something may have happened that changes no number. */
     fresh = fresh === null;

@@ -7,16 +7,32 @@
 const follow = (open, lock) => {
   const FIRST_MS = 2000;
   const LONGEST_MS = 60000;
+  /* A connection that a proxy has cut, or a stream that was at its end, is back sooner. */
+  const LATE_MS = 10000;
   const stopped = document.getElementById("stopped");
   let source = null;
   let waiting = 0;
+  let late = 0;
   let delay = FIRST_MS;
   let keeps = false;
   let ended = false;
   let turn = null;
 
+  const arrived = () => {
+    clearTimeout(late);
+    late = 0;
+  };
+
+  /* Where the page is away, the browser connects again and again, and says of it no more than this. */
+  const connecting = () => {
+    late ||= setTimeout(() => {
+      stopped.hidden = false;
+    }, LATE_MS);
+  };
+
   const close = () => {
     clearTimeout(waiting);
+    arrived();
     source?.close();
     source = null;
   };
@@ -24,13 +40,15 @@ const follow = (open, lock) => {
   const start = () => {
     close();
     source = open();
+    connecting();
     source.addEventListener("open", () => {
+      arrived();
       delay = FIRST_MS;
       stopped.hidden = true;
     });
     source.addEventListener("error", ({target}) => {
       /* A lost connection comes back by itself; after any answer but 200 the browser does not try again. */
-      if (target.readyState !== EventSource.CLOSED) return;
+      if (target.readyState !== EventSource.CLOSED) return connecting();
       stopped.hidden = false;
       waiting = setTimeout(start, delay);
       delay = Math.min(2 * delay, LONGEST_MS);
