@@ -66,6 +66,17 @@ WITHHELD = [
     "Output validation error: 5 is not of type 'string'",
     "Error executing tool send: 1 validation error for sendOutput result Input should be a valid integer",
     "Error executing tool send: 2 validation errors for sendDictOutput a Input should be a valid integer",
+    "Invalid tools/call result: [ { code: 'invalid_union', path: [ 'content', 0 ] } ]",
+    "Response missing structured content which is expected when calling tool with non-empty outputSchema",
+    "Validation failed: structuredContent does not match tool outputSchema. Validation errors: $.id: must be a string",
+    "Tool (send) output validation failed: $.id: must be a string",
+    "Error calling tool 'send': structured_content must be a dict or None. Got list: [1].",
+    "Error calling tool 'send': Could not serialize structured content. If this is unexpected",
+    "MCP error -32602: Structured content does not match the tool's output schema: data/id must be string",
+    "Failed to validate structured content: unknown format",
+    "Tool call result validation failed: $.id: must be a string",
+    "validating tool output: validating root: id has type integer, want string",
+    "output schema validation failed: /id: got number, want string",
 ]
 """What servers say once their tool has run, and what it answered does not fit its own output schema."""
 TOOL = {"name": "send", "inputSchema": {"type": "object"}}
@@ -79,6 +90,8 @@ TOOL = {"name": "send", "inputSchema": {"type": "object"}}
         *((said, "doubtful") for said in WITHHELD),
         ("MCP error -32602: Input validation error: Invalid arguments for tool send: to: Required", "failed"),
         ("MCP error -32602: Tool send not found", "failed"),
+        ("MCP error -32602: Invalid tools/call request: [ { path: [ 'params', 'name' ] } ]", "failed"),
+        ("Tool (send) input validation failed: $.to: is missing", "failed"),
         ("Error executing tool send: 1 validation error for sendArguments to Field required", "failed"),
     ],
 )

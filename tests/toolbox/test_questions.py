@@ -188,28 +188,62 @@ async def test_a_write_that_its_server_lets_wait_and_then_does_not_answer_may_ha
 FORM = {"type": "object", "properties": {}}
 ASKING = {"method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": FORM}}
 ASKED = {"result": {"resultType": "input_required", "inputRequests": {"q": ASKING}, "requestState": "one"}}
-WITHHELD = {
-    "error": {"code": -32602, "message": "Tool give has an output schema but no structured content was provided"}
-}
+WITHHELD = [
+    "Tool give has an output schema but no structured content was provided",
+    "Invalid tools/call result: [ { code: 'invalid_union', path: [ 'content', 0 ] } ]",
+]
 
 
-@promise("effects:withheld-answer")
-async def test_a_write_that_went_on_with_an_answer_and_keeps_back_its_own_is_not_made_again(
-    opened, raw, tmp_path, monkeypatch
-):
-    calls, made = [], ClientSession.call_tool
+@pytest.fixture
+def calls(monkeypatch):
+    """Return the names of the tools that are called, as they are."""
+    names, made = [], ClientSession.call_tool
 
     async def counted(session, name, *args, **options):
-        calls.append(name)
+        names.append(name)
         return await made(session, name, *args, **options)
 
     monkeypatch.setattr(ClientSession, "call_tool", counted)
-    tools = [{"name": "give", "inputSchema": {"type": "object"}}]
-    entry = raw(tools=tools, discover=SPEAKS, answers={"give": {"rounds": {"": ASKED, "one": WITHHELD}}})
-    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
-        asked = (await call(toolbox, "raw.give", before_send=nothing)).question
-        answer = await call(toolbox, "raw.give", before_send=nothing, reply=InputResponse(kept(asked), {}))
+    return names
+
+
+@pytest.fixture
+def answered(tmp_path, opened, raw):
+    """Answer the question of a server that refuses the answer; return what the call comes to."""
+
+    async def answer(said, **options):
+        refusal = {"error": {"code": -32602, "message": said}}
+        tools = [{"name": "give", "inputSchema": {"type": "object"}}]
+        entry = raw(tools=tools, discover=SPEAKS, answers={"give": {"rounds": {"": ASKED, "one": refusal}}})
+        async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+            asked = (await call(toolbox, "raw.give", **options)).question
+            return await call(toolbox, "raw.give", reply=InputResponse(kept(asked), {}), **options)
+
+    return answer
+
+
+@promise("effects:withheld-answer")
+@pytest.mark.parametrize("said", WITHHELD)
+async def test_a_write_that_went_on_with_an_answer_and_keeps_back_its_own_is_not_made_again(answered, calls, said):
+    answer = await answered(said, before_send=nothing)
     assert (answer.success, answer.may_have_acted, calls) == (False, True, ["give", "give"])
+
+
+@promise("tools:questions-forgotten")
+@pytest.mark.parametrize(
+    ("said", "write", "again"),
+    [
+        ("Invalid or expired requestState", True, True),
+        ("requestState failed integrity verification", True, True),
+        ("the room was given away, and no mail could be sent", True, False),
+        ("no such state", True, False),
+        ("no such state", False, True),
+    ],
+)
+async def test_only_a_refused_state_lets_a_write_be_made_again_after_an_answer(answered, calls, said, write, again):
+    answer = await answered(said, **({"before_send": nothing} if write else {}))
+    assert (answer.success, answer.error, answer.question) == (False, said, None)
+    assert len(calls) == (4 if again else 2)
 
 
 @promise("approvals:declined")

@@ -18,7 +18,7 @@ from toolbox.mcp.http_transport import CAP, GONE, PROBE_S, HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
 from toolbox.mcp.tasks import is_task, task_of
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
-from toolbox.providers.answer import Answer, answer_of, is_withheld, refused
+from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
 from toolbox.providers.provider import NotSent, ProviderCall
 
@@ -27,6 +27,12 @@ _HANDSHAKE = re.compile(
     r"|\binitiali[sz]\w*\b.{0,30}\b(?:first|required|expected|needed)\b|\buninitiali[sz]",
     re.IGNORECASE,
 )
+_FORGOTTEN = re.compile(
+    r"\b(?:invalid|expired|unknown|malformed|no such)[ _](?:or expired )?request[ _]?state\b"
+    r"|\brequest[ _]?state\b.{0,20}\b(?:invalid|expired|unknown|not found|failed integrity verification)\b",
+    re.IGNORECASE,
+)
+"""In what words the SDKs of servers refuse the state of a question before the tool runs."""
 _ROUNDS = 10
 """How often a call is made again that its server only lets wait, as usual clients do."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.25
@@ -80,7 +86,7 @@ class ToolCallRequest:
         except TimeoutError:
             raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
         except MCPError as error:
-            if reply is not None and anew and _is_forgotten(reply, error):
+            if reply is not None and anew and self._is_forgotten(reply, error):
                 return await self._asked_again(reply)
             if (question := self._visit_required(error)) is not None:
                 return Answer(success=False, question=question)
@@ -130,6 +136,16 @@ class ToolCallRequest:
     def _offers_tasks(self) -> bool:
         """Return whether a task may be the answer: older revisions know none."""
         return self._call.follows and not self._connection.shook_hands
+
+    def _is_forgotten(self, reply: InputResponse, error: MCPError) -> bool:
+        """Return whether a server no longer knows its own question, and so refuses an answer before it does anything.
+
+        Of a write, only the words that are known for that prove it: others may come after the act. A declined call is
+        not begun anew: its server could make it this time without asking.
+        """
+        if reply.declined or error.code != INVALID_PARAMS:
+            return False
+        return self._reads or _FORGOTTEN.search(worded(error)) is not None
 
     async def _asked_again(self, reply: InputResponse) -> Answer:
         answer = await self._sent(None)
@@ -247,14 +263,6 @@ def replying(reply: InputResponse | None) -> dict[str, Any]:
     if reply is None:
         return may_ask
     return may_ask | {"input_responses": elicit_results(reply) or None, "request_state": reply.required.state}
-
-
-def _is_forgotten(reply: InputResponse, error: MCPError) -> bool:
-    """Return whether a server no longer knows its own question, and so refuses an answer before it does anything.
-
-    A declined call is not begun anew: its server could make it this time without asking.
-    """
-    return not reply.declined and error.code == INVALID_PARAMS and not is_withheld(error.message)
 
 
 def _waits(asked: InputResponse | None) -> bool:

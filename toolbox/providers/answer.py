@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from backstay.data_files import data_beside
 from backstay.shown import message_block, message_line
 from backstay.tools.execution import JailUse
 from toolbox.providers.elicitation import InputRequired
@@ -32,12 +33,9 @@ _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
-_WITHHELD = re.compile(
-    r"output validation error|has an output schema but|invalid structured content|outputSchema defined but"
-    r"|validation errors? for \w+Output\b",
-    re.IGNORECASE,
-)
-"""In what words the SDKs of servers refuse what a tool answered, after it ran."""
+_WITHHELD = re.compile(data_beside(__file__)["withheld"])
+_REFUSAL = 10_000
+"""How many characters of a refusal are looked at."""
 _OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
 _PLACES = ("uri", "url")
 _LONGEST_PLACE = 2000
@@ -104,7 +102,7 @@ def refused(reason: str) -> Answer:
 
 def is_withheld(reason: str) -> bool:
     """Return whether a server says that its tool ran, and that it keeps back what the tool answered."""
-    return _WITHHELD.search(reason) is not None
+    return _WITHHELD.search(reason[:_REFUSAL]) is not None
 
 
 def answer_of(said: Mapping[str, Any]) -> Answer:
