@@ -107,6 +107,29 @@ async def test_a_write_whose_server_keeps_back_its_answer_may_have_taken_effect(
     assert (answer.error, judged.meaning) == (said, meaning)
 
 
+@promise("effects:lost-behind")
+@pytest.mark.parametrize(
+    ("code", "said", "meaning"),
+    [
+        (-32600, "upstream error: upstream tool failed: timeout after 10s", "doubtful"),
+        (-32602, "Request timed out", "doubtful"),
+        (-32700, "Failed to parse JSON response", "doubtful"),
+        (-32600, "upstream error: failed to connect: timeout after 10s", "failed"),
+        (-32602, "timeout: must be at most 600", "failed"),
+    ],
+)
+async def test_a_write_whose_gateway_has_lost_its_answer_may_have_taken_effect_whatever_the_code(
+    opened, raw, tmp_path, code, said, meaning
+):
+    entry = raw(tools=[TOOL], answers={"send": {"error": {"code": code, "message": said}}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        answer = await call(toolbox, "raw.send", before_send=intent)
+        read = await call(toolbox, "raw.send")
+    judged = judge(answer, Declaration(), {"arguments": {}, "effect": {"id": "e"}})
+    assert (answer.error, judged.meaning) == (said, meaning)
+    assert (read.success, read.error) == (False, said)
+
+
 LARGE = pytest.mark.parametrize("provider", ["office", "remote"])
 """An event of a stream may have a megabyte, so that larger answers need another transport."""
 

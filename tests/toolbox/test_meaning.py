@@ -93,6 +93,59 @@ def test_a_read_failed_where_it_says_so_itself_or_where_that_is_declared(data, d
     assert (told or "").startswith(why) if why else told is None
 
 
+LOST = [
+    "upstream tool failed: timeout after 10s",
+    "MCP error -32001: Request timed out",
+    "Timed out while waiting for response to ClientRequest. Waited 5.0 seconds.",
+    "Error executing tool send: timeout",
+    "MCP error -32000: Connection closed",
+    "The connection to the server was lost",
+    "Remote end closed connection without response",
+    "read ECONNRESET",
+    "socket hang up",
+    "context deadline exceeded",
+    'Post "http://crm/mcp": EOF',
+    "upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+    "Request failed with status code 504",
+    "Error POSTing to endpoint (HTTP 524): <html>",
+    "502 Bad Gateway",
+    "Failed to parse JSON response",
+    "Did not observe any item or terminal signal within 20000ms in 'map'",
+    "Request timed out; reconnect failed: connect ECONNREFUSED 127.0.0.1:80",
+]
+"""What a gateway says that has lost the answer of the server behind it."""
+NOT_SENT = [
+    "connect ECONNREFUSED 127.0.0.1:80",
+    "connection refused",
+    "Failed to connect to upstream: request timed out after 10s",
+    "could not resolve host: crm.example.com",
+    "connect ETIMEDOUT 192.0.2.1:443",
+    "httpx.ConnectTimeout",
+    "Connection to crm.example.com timed out. (connect timeout=5)",
+    'Post "http://crm/mcp": dial tcp 192.0.2.1:80: i/o timeout',
+    "Input validation error: Invalid arguments for tool send: timeout: Required",
+    "unknown argument: timeout",
+    "Request failed with status code 404",
+    "the mailbox is full",
+]
+"""What it says where nothing was sent, and what else says nothing of a lost answer."""
+
+
+@promise("effects:lost-behind")
+@pytest.mark.parametrize(
+    ("said", "meaning"), [*((said, "doubtful") for said in LOST), *((said, "failed") for said in NOT_SENT)]
+)
+def test_an_error_in_the_words_of_a_lost_answer_is_doubtful(said, meaning):
+    answer = answer_of({"isError": True, "content": [{"type": "text", "text": said}]})
+    assert judge(answer, Declaration(), {"arguments": {}, "effect": {"id": "e"}}).meaning == meaning
+
+
+@promise("effects:doubtful-hostile")
+@pytest.mark.parametrize("said", ["fail", "timeout ", "failed to connect ", "connection to ", "error:", "a"])
+def test_a_hostile_refusal_costs_little(said):
+    assert not answer_of({"isError": True, "content": [{"type": "text", "text": said * 1_000_000}]}).may_have_acted
+
+
 def text(said):
     return answer_of({"content": [{"type": "text", "text": said}]})
 

@@ -23,7 +23,7 @@ from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line, one_line
 from toolbox.mcp.http_transport import UNSENT, HttpExchange
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
-from toolbox.providers.answer import Answer, is_withheld, refused
+from toolbox.providers.answer import Answer, may_follow_act, refused
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.provider import NotSent
 
@@ -156,5 +156,5 @@ def _over_http(code: int, message: str, exchange: HttpExchange) -> Answer:
 
 
 def _refused(code: int, message: str) -> Answer:
-    may_have_acted = code not in _BEFORE_EXECUTION or is_withheld(message)
+    may_have_acted = code not in _BEFORE_EXECUTION or may_follow_act(message)
     return replace(refused(message), may_have_acted=may_have_acted)

@@ -33,7 +33,8 @@ _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
-_WITHHELD = re.compile(data_beside(__file__)["withheld"])
+_WORDS = data_beside(__file__)
+_WITHHELD, _LOST, _UNSENT = (re.compile(_WORDS[kind]) for kind in ("withheld", "lost", "unsent"))
 _REFUSAL = 10_000
 """How many characters of a refusal are looked at."""
 _OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
@@ -100,9 +101,13 @@ def refused(reason: str) -> Answer:
     return Answer(success=False, error=error, reason=None if block == line else block)
 
 
-def is_withheld(reason: str) -> bool:
-    """Return whether a server says that its tool ran, and that it keeps back what the tool answered."""
-    return _WITHHELD.search(reason[:_REFUSAL]) is not None
+def may_follow_act(reason: str) -> bool:
+    """Return whether the words of a refusal leave open whether the call took effect.
+
+    Its server keeps back what the tool answered, or has lost the answer of what it called for it.
+    """
+    reason = reason[:_REFUSAL]
+    return _WITHHELD.search(reason) is not None or _LOST.search(_UNSENT.sub("", reason)) is not None
 
 
 def answer_of(said: Mapping[str, Any]) -> Answer:
@@ -131,7 +136,7 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     if not reason and data:
         reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
     told: Any = {"data": data, "files": files, "label": label, "scalar": scalar}
-    return replace(refused(reason), may_have_acted=is_withheld(reason), **told)
+    return replace(refused(reason), may_have_acted=may_follow_act(reason), **told)
 
 
 def _metas_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
