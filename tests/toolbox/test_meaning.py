@@ -29,6 +29,16 @@ def test_an_answer_that_is_none_is_taken_as_it_is(shape):
     assert not reports_error(SHAPES["answers"][shape])
 
 
+@promise("effects:doubtful-noticed")
+@pytest.mark.parametrize("structured", [{"result": False}, False])
+@pytest.mark.parametrize("words", ["false", "False"])
+def test_a_write_that_answers_only_that_it_is_false_is_doubtful(structured, words):
+    content = [{"type": "text", "text": words}]
+    for said in ({"structuredContent": structured, "content": content}, {"content": content}):
+        judged = judge(answer_of(said), Declaration(), {"arguments": {}, "effect": {"id": "e"}})
+        assert (judged.meaning, judged.why) == ("doubtful", "the answer reports an error")
+
+
 def deep(levels):
     value = {"error": "no"}
     for _ in range(levels):

@@ -121,6 +121,8 @@ def _holds(condition: str, variables: Mapping[str, Any]) -> bool | None:
 
 def _reports(data: Any, depth: int) -> bool:
     match data:
+        case _ if _is_false(data):
+            return True
         case str():
             return _text_reports(data)
         case list() if data and depth:
