@@ -273,6 +273,7 @@ class Activities:
             catalog.version,
             {name: kept.digest for name, kept in pinned.items()},
             lambda names: {name: masked(pinned[name].said, self.resources.redactor) for name in names},
+            {name: kept.earlier for name, kept in pinned.items() if kept.earlier},
         )
         for provider in changed & catalog.instructions.keys():
             _log.warning("server.instructions_changed", provider=provider, accept=f"backstay tools accept {provider}")

@@ -53,18 +53,23 @@ class ToolDefinitions:
         return version in self._unchanged
 
     async def changed(
-        self, version: str, digests: Mapping[str, str], said: Callable[[Collection[str]], Mapping[str, Any]]
+        self,
+        version: str,
+        digests: Mapping[str, str],
+        said: Callable[[Collection[str]], Mapping[str, Any]],
+        earlier: Mapping[str, str] | None = None,
     ) -> frozenset[str]:
         """Return the tools of a catalog whose definition is none of those last allowed.
 
         The definition of a tool that is met for the first time is allowed from now on; `said` returns what the named
-        tools say of themselves.
+        tools say of themselves. `earlier` holds the digests that older versions gave to the same definitions.
         """
         allowed = await self.digests()
         new = [tool for tool in digests if tool not in allowed]
         if new:
             allowed |= await self._pinned(new, digests, said(new))
-        changed = frozenset(tool for tool, digest in digests.items() if digest not in allowed[tool])
+        known_as = {tool: {digest, (earlier or {}).get(tool, digest)} for tool, digest in digests.items()}
+        changed = frozenset(tool for tool, names in known_as.items() if allowed[tool].isdisjoint(names))
         if not changed:
             self._unchanged[version] = None
             while len(self._unchanged) > _VERSIONS:

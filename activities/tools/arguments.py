@@ -167,5 +167,5 @@ def refuse_denied(
 
 def require_same(ask: calls.CallTool, definition: Definition) -> None:
     """Raise ToolChanged when a tool is no longer the one that was ruled on."""
-    if ask.definition and definition.tool.definition != ask.definition:
+    if ask.definition and not definition.tool.is_defined_by(ask.definition):
         raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")

@@ -141,7 +141,7 @@ class AcceptedLine(Frozen):
         """Return why the line is not about a call; empty when it is. `sources`: where its arguments came from."""
         if tool.name != self.tool:
             return "another tool"
-        if tool.definition != self.definition:
+        if not tool.is_defined_by(self.definition):
             return "stale: the tool was defined otherwise"
         if self.args_digest:
             return "" if self.args_digest == digest_of(arguments) else "other arguments"

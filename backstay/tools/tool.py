@@ -92,6 +92,9 @@ class Tool(Message):
     safety: Safety = Safety.RESTRICTED_WRITE
     definition: str = ""
     """First 16 hex digits of the definition's hash; a call under another hash is asked about again."""
+    earlier_definition: str = ""
+    """The same of the hash that older versions gave it, for which the order of every list counted; empty where that is
+    the same."""
     changed: bool = False
     """Whether the definition is none of those last allowed, so that a call is asked about."""
     undo: str | None = None
@@ -140,6 +143,10 @@ class Tool(Message):
     """Of the tool that takes an effect back: whose effect that is."""
     starts_process: bool = False
     """Whether a call starts a process: a command in the workspace, or the program of a plugin."""
+
+    def is_defined_by(self, definition: str) -> bool:
+        """Return whether a definition that was ruled on or accepted is still that of the tool."""
+        return definition == self.definition or (bool(definition) and definition == self.earlier_definition)
 
     @property
     def provider(self) -> str:

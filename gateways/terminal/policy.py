@@ -64,7 +64,7 @@ async def why(
     given = json_object(arguments, "ARGUMENTS", '{"to": "ana@example.com"}')
     policy = read_policy(settings.policy)
     user = principal(user)
-    facts, digest = await _facts(settings, tool, user)
+    facts, digests = await _facts(settings, tool, user)
     kept: list[Any] = []
     lines: tuple[AcceptedLine, ...] = ()
     if settings.has_store:
@@ -72,7 +72,7 @@ async def why(
             lines = await store.accepted_lines.holding(user, session)
             kept = await store.accepted_lines.every()
             known = (await store.definitions.digests()).get(tool)
-        if known and digest not in known:
+        if known and known.isdisjoint(digests):
             facts = facts.model_copy(update={"changed": True})
     ruling = rule_on_any(policy, facts, given, lines=lines, today=today())
     ruling = rule_on_change(ruling, tool) if facts.changed else ruling
@@ -172,21 +172,21 @@ def _may_write(policy: Path) -> bool:
     return os.access(policy.absolute().parent, os.W_OK)
 
 
-async def _facts(settings: Settings, name: str, user: str) -> tuple[Tool, str]:
-    """Return what a ruling needs to know of a tool, and the whole digest of its definition."""
+async def _facts(settings: Settings, name: str, user: str) -> tuple[Tool, frozenset[str]]:
+    """Return what a ruling needs to know of a tool, and the whole digests of its definition."""
     from activities.resources import facts_of
     from opening import open_toolbox
 
     silence_logs(settings)
     if name in ENGINE_TOOLS:
-        return ENGINE_TOOLS[name], ""
+        return ENGINE_TOOLS[name], frozenset()
     async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     definition = catalog.definitions.get(name)
     if definition is None:
         near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
         raise SettingsInvalid(f"TOOL: there is no tool {name!r}; the closest are {near}")
-    return facts_of(catalog, definition), definition.digest
+    return facts_of(catalog, definition), catalog.pinned[name].digests
 
 
 def _row(kept: Any) -> dict[str, Any]:

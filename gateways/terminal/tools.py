@@ -153,7 +153,7 @@ async def diff(name: str = "*", *, user: User = "singleton", output: Output = "t
         async with open_store(settings) as store:
             for known_as, tool in tools.items():
                 allowed = await store.definitions.of_tool(known_as)
-                if not allowed or tool.digest in {each.digest for each in allowed}:
+                if not allowed or tool.digests & {each.digest for each in allowed}:
                     continue
                 last = allowed[0]
                 lines = difflib.unified_diff(

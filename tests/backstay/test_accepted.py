@@ -55,6 +55,9 @@ def test_exact_arguments_another_tool_and_another_definition_are_told_apart():
     assert ruled(lines=[exactly(TO)]).verdict == "allow"
     assert ruled(lines=[exactly({"to": "eve@example.com"})]).verdict == "ask"
     assert ruled(lines=[line(definition="d2")]).verdict == "ask"
+    earlier = SEND.model_copy(update={"definition": "d2", "earlier_definition": "d1"})
+    assert ruled(tool=earlier, lines=[line()]).verdict == "allow"
+    assert ruled(tool=earlier, lines=[line(definition="d3")]).verdict == "ask"
     assert ruled(lines=[line(tool="mail.send_emails")]).verdict == "ask"
     assert ruled(lines=[line(tool="*")]).verdict == "ask"
 

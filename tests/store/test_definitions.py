@@ -40,6 +40,15 @@ async def test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten(tm
         assert await known.changed("w", {"mail.send": "0"}, said) == {"mail.send"}
 
 
+@promise("tools:changed-earlier")
+async def test_a_definition_that_an_older_version_allowed_under_another_digest_is_no_change(tmp_path, database_url):
+    async with _store(tmp_path, database_url) as store:
+        known = store.definitions
+        await known.changed("v", {"mail.send": "old"}, said)
+        assert await known.changed("w", {"mail.send": "new"}, said, {"mail.send": "old"}) == frozenset()
+        assert await known.changed("x", {"mail.send": "new"}, said, {"mail.send": "other"}) == {"mail.send"}
+
+
 @promise("tools:changed-looked-up")
 async def test_an_unchanged_catalog_is_looked_up_once(tmp_path, database_url):
     async with _store(tmp_path, database_url) as store:

@@ -39,6 +39,50 @@ async def test_equal_tools_have_one_version_and_every_change_has_another(opened,
     assert len(first.version) == len(first.definitions["raw.a"].tool.definition) == 16
 
 
+def unordered(turn):
+    """Return a tool whose lists without an order a server lists in this or that one."""
+    names, kinds, choices = ["to", "body"][::turn], ["string", "null"][::turn], ["b", None, 1, "a"][::turn]
+    fields = {"to": {"type": kinds, "enum": choices}, "required": {"items": {"required": names}}}
+    asked = {"type": "object", "properties": fields, "required": names, "dependentRequired": {"to": names}}
+    answered = {"type": "object", "$defs": {"a": {"required": names}}, "required": names}
+    return tool("a", inputSchema=asked, outputSchema=answered)
+
+
+@promise("tools:version-unordered")
+async def test_the_order_of_a_list_without_one_is_no_change_and_that_of_a_value_is(opened, tmp_path, raw):
+    def defaulting(turn):
+        return tool("a", inputSchema={"type": "object", "default": {"required": ["x", "y"][::turn]}})
+
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[unordered(1)])}}) as toolbox:
+        found = []
+        for each in (unordered(1), unordered(-1), defaulting(1), defaulting(-1)):
+            raw(tools=[each])
+            found.append(await toolbox.catalog("anyone", fresh=True))
+    versions, definitions = zip(*((each.version, each.definitions["raw.a"].tool) for each in found), strict=True)
+    hashes = [each.definition for each in definitions]
+    assert versions[0] == versions[1]
+    assert hashes[0] == hashes[1]
+    assert len({hashes[0], *hashes[2:]}) == len({versions[0], *versions[2:]}) == 3
+    # Either order is known by the hash that older versions gave it.
+    assert definitions[0].earlier_definition != definitions[1].earlier_definition
+    assert [each.is_defined_by(each.earlier_definition) for each in definitions] == [True, True, False, False]
+
+
+@promise("tools:version-earlier")
+async def test_a_definition_is_known_by_the_hash_of_older_versions_too(opened, tmp_path, raw):
+    fields = {"to": {"type": ["string", "null"], "enum": ["b", "a"]}}
+    asked = {"type": "object", "properties": fields, "required": ["to", "body"]}
+    entry = raw("desk", tools=[tool("post", description="Post a note.", inputSchema=asked)])
+    async with opened(tmp_path, {"mcpServers": {"desk": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    known = catalog.pinned["desk.post"]
+    assert "68210939d0e0634d3772be284697148737e713ecd324d292ffe2c6b0f9345b56" in known.digests
+    post = catalog.definitions["desk.post"].tool
+    assert post.is_defined_by("68210939d0e0634d")
+    assert post.definition == known.digest[:16] != "68210939d0e0634d"
+    assert not post.is_defined_by("")
+
+
 @promise("tools:version")
 async def test_a_declaration_is_part_of_the_definition(opened, tmp_path, raw):
     entry = raw(tools=[tool("a")])

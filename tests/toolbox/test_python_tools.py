@@ -341,6 +341,22 @@ async def test_a_tool_that_changes_behind_a_function_changes_the_function(opened
         assert changed.tool.definition != definition.tool.definition
 
 
+@promise("python:changed")
+async def test_the_order_of_what_a_tool_behind_a_function_requires_changes_nothing(opened, tmp_path, raw):
+    def tool(turn):
+        return {"name": "send_email", "inputSchema": {"type": "object", "required": ["to", "body"][::turn]}}
+
+    entry = raw(tools=[tool(1)], answers={})
+    python = {"gmail": {"provider": "raw", "shape": "plain"}}
+    found = []
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}, "python": python}) as toolbox:
+        for turn in (1, -1):
+            raw(tools=[tool(turn)], answers={})
+            found.append((await toolbox.catalog("anyone", fresh=True)).definitions["gmail.send_email"])
+    assert found[0].digest == found[1].digest
+    assert found[0].earlier_digest != found[1].earlier_digest
+
+
 @promise("python:gone")
 async def test_a_function_over_a_server_that_is_gone_is_unavailable_for_its_reason(opened, tmp_path):
     configuration = {

@@ -23,6 +23,13 @@ class PinnedText(NamedTuple):
 
     digest: str
     said: dict[str, Any]
+    earlier: str = ""
+    """The hash that older versions gave it; empty where that is the same."""
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Return the hashes under which it may have been allowed."""
+        return frozenset({self.digest, self.earlier or self.digest})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +60,9 @@ class Catalog:
     @property
     def pinned(self) -> dict[str, PinnedText]:
         """Return what counts until people accept another text: each tool, and, by provider, its server's words."""
-        tools = {name: PinnedText(found.digest, found.said) for name, found in self.definitions.items()}
+        tools = {
+            name: PinnedText(found.digest, found.said, found.earlier_digest) for name, found in self.definitions.items()
+        }
         spoken = {name: {"description": text} for name, text in self.instructions.items()}
         return tools | {name: PinnedText(digest_of(said), said) for name, said in spoken.items()}
 

@@ -11,7 +11,7 @@ from backstay.tools.tool import Safety, Tool
 from toolbox.catalog.naming import function_name, is_spelt_out
 from toolbox.configuration.template import describe
 from toolbox.providers.declaration import NOT_FALSE, Declaration
-from toolbox.providers.listing import ListedTool, ToolAnnotations
+from toolbox.providers.listing import ListedTool, ToolAnnotations, in_order
 from toolbox.schema import compile_schema, fault_of
 
 
@@ -76,6 +76,8 @@ class Definition:
     """All that its server and the operator say about it: what the hash of the definition is made of."""
     digest: str = ""
     """The whole hash of `said`; the tool carries its beginning, which is short enough to find another text for."""
+    earlier_digest: str = ""
+    """The hash that older versions gave it, for which the order of every list counted; empty where that is the same."""
     commands: CommandLists | None = field(default=None, repr=False)
     """For a tool that runs its argument `command`: which it may run."""
     checking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
@@ -134,12 +136,16 @@ def define(
 ) -> Definition:
     """Return the definition of a listed tool; its hash covers all that server and operator say about it."""
     digest = digest_of(said := _said(listed, declaration))
+    earlier = digest_of(said | _as_listed(listed))
+    earlier = "" if earlier == digest else earlier
     tool = Tool(
         serial=serial,
         parallel=parallel,
         timed=listed.timed,
         deadline_s=declaration.timeout or timeout,
-        **_facts(provider, listed, declaration, digest, trusted=trusted),
+        definition=digest[:16],
+        earlier_definition=earlier[:16],
+        **_facts(provider, listed, declaration, trusted=trusted),
     )
     return Definition(
         tool=tool,
@@ -155,6 +161,7 @@ def define(
         output_schema=listed.output_schema,
         said=said,
         digest=digest,
+        earlier_digest=earlier,
         commands=listed.commands,
     )
 
@@ -166,15 +173,12 @@ def _described(provider: str, listed: ListedTool) -> str:
     return f"{one_line(listed.name, 100)}: {listed.description}"[:_DESCRIPTION].strip(": ")
 
 
-def _facts(
-    provider: str, listed: ListedTool, declaration: Declaration, digest: str, *, trusted: bool
-) -> dict[str, Any]:
+def _facts(provider: str, listed: ListedTool, declaration: Declaration, *, trusted: bool) -> dict[str, Any]:
     """Return what workflows know of a tool by itself, whatever its provider is like."""
     undo, by_id, verify = declaration.undo, declaration.undo_by_effect_id, declaration.verify
     return {
         "name": f"{provider}.{listed.name}",
         "safety": safety_of(declaration.safety, listed.annotations, trusted=trusted),
-        "definition": digest[:16],
         "undo": describe(undo.tool, undo.arguments) if undo else None,
         "undo_by_id": describe(by_id.tool, by_id.arguments) if by_id else "",
         "verify": verify is not None,
@@ -199,14 +203,20 @@ def _said(listed: ListedTool, declaration: Declaration) -> dict[str, Any]:
     return {
         "name": listed.name,
         "description": listed.description,
-        "input": listed.input_schema,
-        "output": listed.output_schema,
+        "input": in_order(listed.input_schema),
+        "output": in_order(listed.output_schema),
         "annotations": asdict(listed.annotations),
         "declaration": declaration.model_dump(
             mode="json", exclude={"timeout", "content", "egress", *_unset(declaration)}
         ),
         **({"origin": listed.origin} if listed.origin else {}),
     }
+
+
+def _as_listed(listed: ListedTool) -> dict[str, Any]:
+    """Return the parts of what a server says of a tool that were once compared with every list in its order."""
+    origin = {"origin": listed.earlier_origin} if listed.earlier_origin else {}
+    return {"input": listed.input_schema, "output": listed.output_schema, **origin}
 
 
 def _unset(declaration: Declaration) -> set[str]:

@@ -3,8 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from backstay.canonical import canonical
 from backstay.policies.command_lists import CommandLists
 from toolbox.providers.declaration import Declaration
+
+_SETS = frozenset({"required", "enum", "type"})
+_SETS_BY_NAME = frozenset({"dependentRequired", "dependencies"})
+_SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_VALUES = frozenset({"const", "default", "example", "examples"})
+"""Fields of a schema that hold values, in which the order of a list may mean something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,8 @@ class ListedTool:
     """For a tool that calls one other tool: the name of that one."""
     origin: str = ""
     """For a tool that calls others: a hash of how they are called and listed."""
+    earlier_origin: str = ""
+    """The same as older versions made it, for which the order of every list counted."""
     calls: tuple[str, ...] = ()
     """For a tool that calls others: their names, `provider.tool`."""
     timed: bool = False
@@ -83,3 +92,27 @@ class Listing:
     """Names the sign-in with which it was read; under another one the same tools may do other things."""
     generation: int = 0
     """Counts changes of the tools, so that equal numbers mean equal tools."""
+
+
+def in_order(schema: Any) -> Any:
+    """Return a schema in which each list without an order of its own is sorted.
+
+    Some servers list at random what has no order, such as the arguments that a tool requires.
+    """
+    match schema:
+        case dict():
+            return {key: _part(key, part) for key, part in schema.items()}
+        case list():
+            return [in_order(part) for part in schema]
+        case _:
+            return schema
+
+
+def _part(key: str, part: Any) -> Any:
+    if key in _SETS and isinstance(part, list):
+        return sorted(part, key=canonical)
+    if key in _SETS_BY_NAME and isinstance(part, dict):
+        return {name: _part("required", names) for name, names in part.items()}
+    if key in _SCHEMAS_BY_NAME and isinstance(part, dict):
+        return {name: in_order(each) for name, each in part.items()}
+    return part if key in _VALUES else in_order(part)

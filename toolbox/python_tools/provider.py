@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from toolbox.configuration.configuration import Shape, ShapedCall
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.json_safe import json_safe
-from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations, in_order
 from toolbox.providers.provider import PerUser, Provider, ProviderCall
 from toolbox.python_tools.load import LoadedTool
 from toolbox.python_tools.threads import Threads
@@ -380,9 +380,6 @@ class PythonProvider:
             if there is None:
                 return None
             calls[name] = (there, shaped)
-        origin = [
-            [name, shaped.model_dump(mode="json"), asdict(found[there])] for name, (there, shaped) in calls.items()
-        ]
         destructive = any(found[there].annotations.destructive for there, _ in calls.values())
         safety = Safety.RESTRICTED_WRITE if destructive and not tool.hidden else tool.declared.safety
         behind = getattr(self._behind, "name", "")
@@ -395,7 +392,28 @@ class PythonProvider:
             declared=tool.declared.model_copy(update={"safety": safety}),
             hidden=tool.hidden,
             behind=next(iter(calls.values()))[0] if len(calls) == 1 else "",
-            origin=digest_of(origin)[:16] if calls else "",
+            origin=_origin(calls, found, _facts_in_order),
+            earlier_origin=_origin(calls, found, _facts),
             calls=tuple(sorted({f"{behind}.{there}" for there, _ in calls.values()})),
         )
         return _OfferedFunction(tool, calls, listed)
+
+
+def _origin(
+    calls: Mapping[str, tuple[str, ShapedCall]],
+    found: Mapping[str, ListedTool],
+    facts: Callable[[ListedTool], dict[str, Any]],
+) -> str:
+    """Return a hash of how tools are called and listed; empty without tools."""
+    called = [[name, shaped.model_dump(mode="json"), facts(found[there])] for name, (there, shaped) in calls.items()]
+    return digest_of(called)[:16] if called else ""
+
+
+def _facts(listed: ListedTool) -> dict[str, Any]:
+    """Return what is compared of a tool that a function calls."""
+    return {name: fact for name, fact in asdict(listed).items() if name != "earlier_origin"}
+
+
+def _facts_in_order(listed: ListedTool) -> dict[str, Any]:
+    schemas = {"input_schema": in_order(listed.input_schema), "output_schema": in_order(listed.output_schema)}
+    return _facts(listed) | schemas

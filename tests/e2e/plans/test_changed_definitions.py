@@ -35,8 +35,10 @@ def met(temporal, tmp_path):
     """Open an engine on one store, whose server describes its tools in a certain way."""
 
     @asynccontextmanager
-    async def open_engine(post="Post a note.", look="Look at a note.", policy=POLICY, declared=None, sandbox=None):
-        shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async def open_engine(
+        post="Post a note.", look="Look at a note.", policy=POLICY, declared=None, sandbox=None, kinds="integer"
+    ):
+        shape = {"type": "object", "properties": {"n": {"type": kinds}}}
         tools = [writes("post", shape, description=post), reads("look", description=look)]
         answers = {"post": {"data": {}}, "look": {"data": {}}}
         desk = ScriptedServer(tmp_path / "desk.json", tools, answers, declared or {})
@@ -106,6 +108,20 @@ async def test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_
     async with met(post=OTHER) as opened:
         assert await ran(opened, "post+post post", "approve") == [RULE]
         assert len(opened.desk.calls("post")) == 3
+
+
+@promise("tools:changed-earlier")
+async def test_neither_another_order_of_a_list_nor_an_upgrade_to_what_ignores_it_asks(met, monkeypatch):
+    with monkeypatch.context() as older:
+        older.setattr("toolbox.catalog.definition.in_order", lambda schema: schema)
+        async with met(kinds=["null", "integer"]) as opened:
+            assert await ran(opened, "post") == []
+    async with met(kinds=["null", "integer"]) as opened:
+        assert await ran(opened, "post") == []
+    async with met(kinds=["null", "integer"], post=OTHER) as opened:
+        assert await ran(opened, "post", "approve") == [RULE]
+    async with met(kinds=["integer", "null"], post=OTHER) as opened:
+        assert await ran(opened, "post") == []
 
 
 @promise("tools:changed-declared")
