@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from system.addresses import Address, Internet, is_loopback, is_never_reached
+from system.encodings import compressions_of
 
 MOST_BYTES = 512 * 1024
 """How much of an answer is read."""
@@ -188,7 +189,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _bounded(answer: httpx2.Response) -> bytes:
-    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+    if compressions_of(answer.headers.get("content-encoding", "")):
         raise httpx2.DecodingError("compressed")
     body = bytearray()
     async for chunk in answer.aiter_raw():

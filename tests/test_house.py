@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "store": EVERYWHERE,
         "system.clock": EVERYWHERE,
         "system.tasks": ("activities/telemetry/*",),
+        "system.encodings": ("activities/endpoints/client.py",),
         "system.children": ("activities/media/fitting.py",),
         "PIL": ("activities/media/shrinking.py",),
         "pydantic": EVERYWHERE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from activities.endpoints.apis import Api, Credentials
+from system.encodings import compressions_of
 
 if TYPE_CHECKING:
     import openai
@@ -60,13 +61,11 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 async def _bound(response: httpx2.Response) -> None:
     """Bound the body of a response before it is read, that of an error too."""
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    packed = encoding in {"gzip", "x-gzip", "deflate"}
-    if encoding not in {"", "identity"} and not packed:
+    # It is unpacked here, within bounds, and not by the HTTP client.
+    codings = compressions_of(response.headers.pop("content-encoding", ""))
+    packed = len(codings) == 1 and codings[0] in {"gzip", "x-gzip", "deflate"}
+    if codings and not packed:
         raise BodyRefused("it compresses its answers, though it was asked not to")
-    if packed:
-        # It is read here, within bounds, and not by the HTTP client.
-        del response.headers["content-encoding"]
     is_streamed = response.status_code < 400 and response.request.headers.get("accept") == EVENTS
     response.stream = _BoundedBody(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
 

@@ -502,6 +502,9 @@ async def test_an_answer_that_is_compressed_is_read(pack):
     encoding = "gzip" if pack is gzip.compress else "deflate"
     completion = await bounded(Reply(body=pack(body.encode()), headers={"content-encoding": encoding}))
     assert completion.message["content"] == "hello"
+    for said in ("none", "utf-8", ""):
+        completion = await bounded(Reply(body=body.encode(), headers={"content-encoding": said}))
+        assert completion.message["content"] == "hello"
 
 
 @promise("models:bodies")

@@ -46,7 +46,7 @@ async def test_any_other_status_without_an_answer_is_unknown(toolbox, status):
 
 
 @promise("effects:else-unknown")
-@pytest.mark.parametrize("name", ["broken", "packed", "rpc_500", "rpc_503"])
+@pytest.mark.parametrize("name", ["broken", "packed", "packed_twice", "packed_old", "rpc_500", "rpc_503"])
 async def test_an_answer_that_cannot_be_believed_is_unknown(toolbox, name):
     with pytest.raises(OutcomeUnknown):
         await call(toolbox, name)
@@ -58,6 +58,12 @@ async def test_a_json_rpc_error_is_the_servers_own_answer(toolbox, name):
     answer = await call(toolbox, name)
     assert answer.success is False
     assert answer.error in {"over quota", "bad"}
+
+
+@promise("tools:odd-codings")
+@pytest.mark.parametrize("name", ["coded_none", "coded_charset", "coded_empty", "coded_twice", "coded_unknown"])
+async def test_an_answer_that_only_says_that_it_is_encoded_is_read(toolbox, name):
+    assert (await call(toolbox, name)).data == "fine"
 
 
 @promise("tools:endless-answers")

@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
 
+from system.encodings import compressions_of
 from toolbox.mcp.event_stream import EventReader
 from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
 
@@ -116,7 +117,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         exchange.status = response.status_code
         exchange.retry_after_s = _seconds(response.headers.get("retry-after"))
         stream = _CappedBody(response, exchange, ends, endless=request.method == "GET")
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
+        if compressions_of(response.headers.pop("content-encoding", "")):
             await response.aclose()
             exchange.fault = "the server compressed its answer although it was asked not to"
             return _failure(exchange.fault)

@@ -17,6 +17,15 @@ left: list[str] = []
 ENDLESS = ("drip", "drip_401", "drip_500", "event", "flood")
 OPEN = ("open_200", "open_400", "open_500")
 """Those that answer in a stream which stays open behind the answer."""
+CODED = {
+    "coded_none": "none",
+    "coded_charset": "utf-8",
+    "coded_empty": "",
+    "coded_twice": "identity, none",
+    "coded_unknown": "aws-chunked",
+}
+"""Those that say of an answer as it is that it is encoded."""
+PACKED = {"packed": "gzip", "packed_twice": "identity, br", "packed_old": "x-gzip"}
 STATUSES = (200, 202, 302, 401, 403, 404, 407, 429, 500, 502, 503)
 
 
@@ -60,10 +69,11 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
             return StreamingResponse(whole, int(status), media_type="text/event-stream")
         case ["flood"]:
             return StreamingResponse(_endless(name, b" " * 1_000_000, 0), media_type="application/json")
-        case ["packed"]:
-            return Response(b"\x1f\x8b", media_type="application/json", headers={"content-encoding": "gzip"})
+        case ["packed", *_]:
+            return Response(b"\x1f\x8b", media_type="application/json", headers={"content-encoding": PACKED[name]})
         case _:
-            return JSONResponse(identity | {"result": {"content": [{"type": "text", "text": "fine"}]}})
+            coding = {"content-encoding": CODED[name]} if name in CODED else {}
+            return JSONResponse(identity | {"result": {"content": [{"type": "text", "text": "fine"}]}}, headers=coding)
 
 
 async def endpoint(request: Request) -> Response:
@@ -80,10 +90,8 @@ async def endpoint(request: Request) -> Response:
             return JSONResponse(identity | {"result": info | {"protocolVersion": "2025-06-18"}})
         case "tools/list":
             kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "null", "params") for status in STATUSES]
-            return JSONResponse(
-                identity
-                | {"result": {"tools": [_tool(n) for n in [*kinds, *ENDLESS, *OPEN, "broken", "packed", "fine"]]}}
-            )
+            names = [*kinds, *ENDLESS, *OPEN, *CODED, *PACKED, "broken", "fine"]
+            return JSONResponse(identity | {"result": {"tools": [_tool(name) for name in names]}})
         case "tools/call":
             return _call(body["params"]["name"], identity)
         case _:
