@@ -4,6 +4,7 @@ import pytest
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
 from tests.requirements import promise
+from toolbox.mcp.event_stream import EventEnds
 from toolbox.providers.provider import NotSent
 
 
@@ -161,6 +162,31 @@ async def test_a_server_gone_before_the_intent_is_unavailable_and_the_intent_is_
         with pytest.raises(ToolUnavailable):
             await call(toolbox, "fine", commit)
     assert committed == []
+
+
+@promise("tools:kept-open")
+async def test_a_stream_that_is_kept_open_by_comments_alone_brings_a_late_answer(web, opened, tmp_path, monkeypatch):
+    monkeypatch.setattr("toolbox.mcp.http_transport.PIECE_S", web.LATE_S * 2 / 3)
+    async with opened(tmp_path, {"mcpServers": {"web": {"url": f"{web.url}/sse", "type": "sse"}}}) as older:
+        answer = await call(older, "late")
+    assert (answer.success, answer.data) == (True, "fine")
+
+
+ENDS = {
+    "comments": ([b": ping\n", b": pi", b"ng\r\n", b":\r"], [True, False, True, True]),
+    "a comment within an event": ([b"data: x\n", b": ping\n", b"\n", b": ping\n"], [False, False, True, True]),
+    "an end that two chunks share": ([b"data: x\r", b"\ndata: y\r", b"\n", b"\r"], [False, False, False, True]),
+    "an event behind another": ([b"data: x\n\nda", b"ta: y\n", b": ping\n"], [True, False, False]),
+    "a line without an end": ([b": ", b"x" * 100, b""], [False, False, False]),
+}
+
+
+@promise("tools:kept-open")
+@pytest.mark.parametrize("case", ENDS)
+def test_a_stream_pauses_behind_events_and_behind_comments_between_them(case):
+    chunks, reached = ENDS[case]
+    ends = EventEnds()
+    assert [ends.reached_in(chunk) for chunk in chunks] == reached
 
 
 @promise("tools:answer-in-stream")

@@ -8,6 +8,46 @@ _BOM = b"\xef\xbb\xbf"
 _COMMENT = b": "
 
 
+class _LineSplitter:
+    """Split a stream at ends of lines of every kind, of which two chunks may share one."""
+
+    def __init__(self) -> None:
+        self._after_return = False
+
+    def split(self, chunk: bytes, begun: bytes = b"") -> list[bytes]:
+        """Return the lines of a chunk, of which the first goes on behind what has begun, and the last has no end."""
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_return = False
+        self._after_return = self._after_return or chunk.endswith(b"\r")
+        return (begun + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+
+
+class EventEnds:
+    """Tell where a stream of events may pause: behind an event, and behind a comment that stands between events.
+
+    Many servers keep a stream open by comments alone, with no empty line behind them.
+    """
+
+    def __init__(self) -> None:
+        """Begin before the first line."""
+        self._splitter = _LineSplitter()
+        self._line = b""
+        """The first byte of a line that has not ended."""
+        self._within = False
+        """Whether an event has begun and not ended."""
+
+    def reached_in(self, chunk: bytes) -> bool:
+        """Return whether a chunk reaches such a place, and go on behind it."""
+        *lines, rest = self._splitter.split(chunk, self._line)
+        self._line = rest[:1]
+        reached = False
+        for line in lines:
+            self._within = bool(line) and (self._within or not line.startswith(b":"))
+            reached = reached or not self._within
+        return reached
+
+
 class EventReader:
     """Take a stream apart as it comes, and put it together again event by event; its cost stays linear."""
 
@@ -20,17 +60,13 @@ class EventReader:
         self._data: list[bytes] = []
         self._named = b""
         self._begun = False
-        self._after_return = False
+        self._splitter = _LineSplitter()
         self.refused = False
         """Whether the server answered the request with an error."""
 
     def feed(self, chunk: bytes) -> bytes:
         """Return what the chunk completes."""
-        if self._after_return and chunk:
-            chunk = chunk.removeprefix(b"\n")
-            self._after_return = False
-        self._after_return = self._after_return or chunk.endswith(b"\r")
-        lines = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        lines = self._splitter.split(chunk)
         found: list[bytes] = []
         for line in lines[:-1]:
             self._line.append(line)

@@ -16,7 +16,7 @@ import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
 
 from system.encodings import compressions_of
-from toolbox.mcp.event_stream import EventReader
+from toolbox.mcp.event_stream import EventEnds, EventReader
 from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
 
 CAP = 64 * 1024 * 1024
@@ -34,7 +34,6 @@ _PROBED = "tools/list"
 _ERROR_BODY = 1024 * 1024
 _AT_ONCE = 256 * 1024
 """How many bytes are read on the event loop, where everything else waits meanwhile."""
-_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 @dataclass(slots=True)
@@ -376,7 +375,7 @@ class _CappedBody(httpx2.AsyncByteStream):
         self._endless = endless
         self._most = _ERROR_BODY if response.status_code >= 400 else CAP
         self._size = 0
-        self._tail = b""
+        self._events = EventEnds()
         self._ends = ends
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -402,9 +401,7 @@ class _CappedBody(httpx2.AsyncByteStream):
 
     def _count(self, chunk: bytes) -> None:
         if self._endless:
-            recent = self._tail + chunk
-            self._tail = recent[-3:]
-            if any(end in recent for end in _EVENT_ENDS):
+            if self._events.reached_in(chunk):
                 # The rest after the last end is at most one chunk, which the next count would miss by.
                 self._size, self._ends = 0, None
             elif self._ends is None:

@@ -25,6 +25,11 @@ CODED = {
     "coded_unknown": "aws-chunked",
 }
 """Those that say of an answer as it is that it is encoded."""
+LATE_S = 3.0
+"""How long an answer takes that comes late."""
+said: asyncio.Queue[bytes] = asyncio.Queue()
+"""The answers that are to come on the stream of the older transport."""
+answering: set[asyncio.Task[None]] = set()
 PACKED = {"packed": "gzip", "packed_twice": "identity, br", "packed_old": "x-gzip"}
 STATUSES = (200, 202, 302, 401, 403, 404, 407, 429, 500, 502, 503)
 
@@ -76,6 +81,33 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
             return JSONResponse(identity | {"result": {"content": [{"type": "text", "text": "fine"}]}}, headers=coding)
 
 
+async def _kept_open() -> AsyncIterator[bytes]:
+    """Yield the answers between comments that end with their line."""
+    yield b"event: endpoint\ndata: /sse/messages\n\n"
+    while True:
+        try:
+            yield b"data: " + await asyncio.wait_for(said.get(), 0.1) + b"\n\n"
+        except TimeoutError:
+            yield b": ping\n"
+
+
+async def older_transport(request: Request) -> Response:
+    """Answer on the one stream of the older transport."""
+    if request.method == "GET":
+        return StreamingResponse(_kept_open(), media_type="text/event-stream")
+    response = await endpoint(request)
+    late = b'"name":"late"' in (await request.body()).replace(b" ", b"")
+
+    async def answer() -> None:
+        await asyncio.sleep(LATE_S if late else 0)
+        await said.put(bytes(response.body))
+
+    if response.body:
+        answering.add(task := asyncio.create_task(answer()))
+        task.add_done_callback(answering.discard)
+    return Response(status_code=202)
+
+
 async def endpoint(request: Request) -> Response:
     body = json.loads(await request.body() or b"null")
     if not isinstance(body, dict) or "id" not in body:
@@ -90,7 +122,7 @@ async def endpoint(request: Request) -> Response:
             return JSONResponse(identity | {"result": info | {"protocolVersion": "2025-06-18"}})
         case "tools/list":
             kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "null", "params") for status in STATUSES]
-            names = [*kinds, *ENDLESS, *OPEN, *CODED, *PACKED, "broken", "fine"]
+            names = [*kinds, *ENDLESS, *OPEN, *CODED, *PACKED, "broken", "fine", "late"]
             return JSONResponse(identity | {"result": {"tools": [_tool(name) for name in names]}})
         case "tools/call":
             return _call(body["params"]["name"], identity)
@@ -98,4 +130,5 @@ async def endpoint(request: Request) -> Response:
             return JSONResponse(identity | {"error": {"code": -32601, "message": "no such method"}}, status_code=404)
 
 
-app = Starlette(routes=[Route("/{path:path}", endpoint, methods=["GET", "POST", "DELETE"])])
+older = Route("/sse{path:path}", older_transport, methods=["GET", "POST"])
+app = Starlette(routes=[older, Route("/{path:path}", endpoint, methods=["GET", "POST", "DELETE"])])
