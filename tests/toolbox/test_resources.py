@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import socket
 
 import pytest
@@ -146,11 +147,25 @@ async def test_a_server_that_has_nothing_but_resources_is_a_server_all_the_same(
         assert "without contents" in (await read(toolbox, "a://plan")).error
 
 
+TWO_BYTES = hashlib.sha256(b"\xfb\xff").hexdigest()
 READ = {
     "a mime type with a charset": ({"contents": [{"mimeType": "text/plain; charset=utf-8", "text": "t"}]}, "t"),
     "JSON": ({"contents": [{"mimeType": "application/json", "text": '{"a": [1]}'}]}, {"a": [1]}),
     "JSON that is no JSON": ({"contents": [{"mimeType": "application/json", "text": "{a"}]}, "{a"),
     "a text sent as bytes": ({"contents": [{"mimeType": "text/csv; charset=utf-8", "blob": "YSxi"}]}, "a,b"),
+    "a text sent as bytes in the letters of URLs": (
+        {"contents": [{"mimeType": "text/plain", "blob": "w7_Dvj8_Pg"}]},
+        "\u00ff\u00fe??>",
+    ),
+    "a text sent in a URL": ({"contents": [{"mimeType": "text/csv", "blob": "data:text/csv;base64,YSxi"}]}, "a,b"),
+    "bytes in the letters of URLs": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "-_8="}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 2, "sha256": TWO_BYTES}],
+    ),
+    "bytes without padding": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "-_8"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 2, "sha256": TWO_BYTES}],
+    ),
     "one content in place of a list": ({"contents": {"text": "t"}}, "t"),
     "no text and no bytes": ({"contents": [{"uri": "a://x"}]}, [{"type": "resource", "uri": "a://x", "mime": None}]),
     "bytes that are no base64": (

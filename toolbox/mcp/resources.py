@@ -3,8 +3,6 @@
 An address of a resource is a server's own name for it. Nothing here opens one: neither `http:` nor `file:`.
 """
 
-import base64
-import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +18,7 @@ from toolbox.mcp.paging import Entry, ReadPage, known_entries, read_into, reader
 from toolbox.mcp.prompts import MOST_PROMPTS, PREFIX, PromptRequest, name_of_prompt, prompt_tools, prompts_of
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
-from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
+from toolbox.providers.answer import BESIDE, Answer, answer_of, decoded, parsed, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.json_safe import json_safe
@@ -250,6 +248,6 @@ def _as_text(part: Entry) -> Entry:
     if "text" in part or not isinstance(blob, str) or not isinstance(mime, str) or not mime.lower().startswith(_TEXTS):
         return part
     try:
-        return {**part, "text": base64.b64decode("".join(blob.split()), validate=True).decode()}
-    except (binascii.Error, ValueError):
+        return {**part, "text": decoded(blob).decode()}
+    except ValueError:
         return part

@@ -6,7 +6,6 @@ value of a string that is one, such as `null` or `42`.
 """
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -38,6 +37,7 @@ _WITHHELD, _LOST, _UNSENT = (re.compile(_WORDS[kind]) for kind in ("withheld", "
 _REFUSAL = 10_000
 """How many characters of a refusal are looked at."""
 _OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
+_FROM_URLS = str.maketrans("-_", "+/")
 _PLACES = ("uri", "url")
 _LONGEST_PLACE = 2000
 
@@ -249,16 +249,24 @@ def _plain(value: Any) -> Any:
 
 def _file(encoded: Any, files: dict[str, bytes]) -> dict[str, Any]:
     """Keep the bytes apart and return what stands for them."""
-    text = encoded if isinstance(encoded, str) else ""
-    if text.startswith("data:"):
-        text = text.partition(",")[2]
     try:
-        data = base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
+        data = decoded(encoded if isinstance(encoded, str) else "")
+    except ValueError:
         return {"bytes": 0, "fault": "it is not base64"}
     name = hashlib.sha256(data).hexdigest()
     files[name] = data
     return {"bytes": len(data), "sha256": name}
+
+
+def decoded(text: str) -> bytes:
+    """Return the bytes of base64 as servers write it; raises ValueError for any other text.
+
+    It may be that of URLs, lack its padding, be broken into lines, or be part of a `data:` URL.
+    """
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    text = "".join(text.split()).translate(_FROM_URLS)
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
 
 
 def _with_beside(structured: Any, parts: list[dict[str, Any]], files: dict[str, bytes]) -> Any:
