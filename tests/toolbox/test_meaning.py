@@ -1,6 +1,7 @@
 """What the answer to a write means, by its declaration and by what it looks like."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,26 @@ LOST = [
     "Failed to parse JSON response",
     "Did not observe any item or terminal signal within 20000ms in 'map'",
     "Request timed out; reconnect failed: connect ECONNREFUSED 127.0.0.1:80",
+    'failed to resolve review thread: Post "https://api.example.com/graphql": context deadline exceeded',
+    "Unable to resolve the thread: socket hang up",
+    "failed to resolve name of the author: request timed out",
+    "Cannot connect account: request timed out",
+    "timed out while connecting accounts",
+    "Failed to connect to upstream: read ECONNRESET",
+    "504 Gateway Time-out",
+    "<html><head><title>504 Gateway Time-out</title></head></html>",
+    "The operation was aborted due to timeout",
+    "page.click: Timeout 30000ms exceeded.",
+    "timeout of 30000ms exceeded",
+    "Request failed: Request Timeout",
+    "408 Request Timeout",
+    "upstream request timeout",
+    "Tool execution timeout",
+    "Failed to fetch: 504",
+    "httpx.ReadTimeout",
+    "UND_ERR_HEADERS_TIMEOUT",
+    "Traceback (most recent call last):\n" + "  File\n" * 5000 + "httpx.ReadTimeout",
+    "Traceback (most recent call last):\n" + "  File\n" * 5000 + "Output validation error: 5 is not of type 'string'",
 ]
 """What a gateway says that has lost the answer of the server behind it."""
 NOT_SENT = [
@@ -135,6 +156,20 @@ NOT_SENT = [
     'Post "http://crm/mcp": dial tcp 192.0.2.1:80: i/o timeout',
     "Input validation error: Invalid arguments for tool send: timeout: Required",
     "unknown argument: timeout",
+    "Failed to connect to upstream (request timed out)",
+    "timed out while connecting to crm.example.com",
+    "failed to resolve host crm: request timed out",
+    "UND_ERR_CONNECT_TIMEOUT",
+    "Input validation error: 'read timeout' is a required property",
+    "MCP error -32602: Input validation error: Invalid arguments for tool send: expected 'timed out' | 'broken pipe'",
+    "Error executing tool send: 1 validation error for sendArguments state Input should be 'connection closed'",
+    "Error calling tool 'send': 1 validation error for call[send] state Input should be 'connection closed'",
+    "path: ['socket_timeout']",
+    "readTimeout: Required",
+    "READ_TIMEOUT must be set",
+    "request timeout must be at most 600",
+    "Expected number, received 504",
+    "code 502 is not valid",
     "Request failed with status code 404",
     "the mailbox is full",
 ]
@@ -151,9 +186,12 @@ def test_an_error_in_the_words_of_a_lost_answer_is_doubtful(said, meaning):
 
 
 @promise("effects:doubtful-hostile")
-@pytest.mark.parametrize("said", ["fail", "timeout ", "failed to connect ", "connection to ", "error:", "a"])
+@pytest.mark.parametrize("said", ["fail", "timeout ", "failed to connect ", "connection to ", "error:", "a", "1", "ly"])
 def test_a_hostile_refusal_costs_little(said):
-    assert not answer_of({"isError": True, "content": [{"type": "text", "text": said * 1_000_000}]}).may_have_acted
+    for before in ("", "timeout of ", "connection "):
+        text, began = before + said * 1_000_000, time.thread_time()
+        assert not answer_of({"isError": True, "content": [{"type": "text", "text": text}]}).may_have_acted
+        assert time.thread_time() - began < 0.2
 
 
 def text(said):

@@ -33,9 +33,11 @@ _COMPARED = 400_000
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
 _WORDS = data_beside(__file__)
-_WITHHELD, _LOST, _UNSENT = (re.compile(_WORDS[kind]) for kind in ("withheld", "lost", "unsent"))
-_REFUSAL = 10_000
-"""How many characters of a refusal are looked at."""
+_WITHHELD, _LOST, _ARGUMENTS, _UNSENT = (
+    re.compile(_WORDS[kind]) for kind in ("withheld", "lost", "arguments", "unsent")
+)
+_BEGINNING, _END = 8000, 2000
+"""How many characters of a refusal are looked at: a traceback tells the cause at its end."""
 _OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
 _FROM_URLS = str.maketrans("-_", "+/")
 _PLACES = ("uri", "url")
@@ -106,8 +108,11 @@ def may_follow_act(reason: str) -> bool:
 
     Its server keeps back what the tool answered, or has lost the answer of what it called for it.
     """
-    reason = reason[:_REFUSAL]
-    return _WITHHELD.search(reason) is not None or _LOST.search(_UNSENT.sub("", reason)) is not None
+    if len(reason) > _BEGINNING + _END:
+        reason = f"{reason[:_BEGINNING]}\n{reason[-_END:]}"
+    if _WITHHELD.search(reason) is not None:
+        return True
+    return _ARGUMENTS.match(reason) is None and _LOST.search(_UNSENT.sub("", reason)) is not None
 
 
 def answer_of(said: Mapping[str, Any]) -> Answer:
