@@ -103,7 +103,7 @@ def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, An
 
 def reports_error(data: Any) -> bool:
     """Return whether an answer that came as a result does nothing but report an error."""
-    return _reports(data, _DEPTH)
+    return _is_only_false(data) or _reports(data, _DEPTH)
 
 
 def told(data: Any) -> str:
@@ -121,8 +121,6 @@ def _holds(condition: str, variables: Mapping[str, Any]) -> bool | None:
 
 def _reports(data: Any, depth: int) -> bool:
     match data:
-        case _ if _is_false(data):
-            return True
         case str():
             return _text_reports(data)
         case list() if data and depth:
@@ -179,6 +177,16 @@ def _is_validation(items: list[Any]) -> bool:
 
 def _is_false(value: Any) -> bool:
     return value is False or (isinstance(value, str) and value.strip().lower() == "false")
+
+
+def _is_only_false(data: Any) -> bool:
+    """Return whether all that an answer says is `false`, as such or as the result that some SDKs wrap."""
+    if not isinstance(data, dict):
+        return _is_false(data)
+    beside = data.get(BESIDE, [])
+    if data.keys() not in ({"result"}, {"result", BESIDE}, {"value", BESIDE}) or not isinstance(beside, list):
+        return False
+    return all(_is_false(said) for key, said in data.items() if key != BESIDE) and all(map(_is_false, beside))
 
 
 def _is_error_state(value: Any) -> bool:
