@@ -166,6 +166,26 @@ READ = {
         {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "-_8"}]},
         [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 2, "sha256": TWO_BYTES}],
     ),
+    "text that looks like bytes": (
+        {"contents": [{"uri": "a://x", "mimeType": "text/plain", "blob": "Hello-World"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "text/plain", "bytes": 0, "fault": "it is not base64"}],
+    ),
+    "a text of whole groups that looks like bytes": (
+        {"contents": [{"uri": "a://x", "mimeType": "text/plain", "blob": "well-known-x"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "text/plain", "bytes": 0, "fault": "it is not base64"}],
+    ),
+    "a text in the letters of both": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "a/b-c/d_"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is not base64"}],
+    ),
+    "a word in place of a picture": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "picture"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is not base64"}],
+    ),
+    "a URL that holds its data as it is": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "data:text/plain,Hell"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is not base64"}],
+    ),
     "one content in place of a list": ({"contents": {"text": "t"}}, "t"),
     "no text and no bytes": ({"contents": [{"uri": "a://x"}]}, [{"type": "resource", "uri": "a://x", "mime": None}]),
     "bytes that are no base64": (

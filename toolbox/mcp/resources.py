@@ -248,6 +248,6 @@ def _as_text(part: Entry) -> Entry:
     if "text" in part or not isinstance(blob, str) or not isinstance(mime, str) or not mime.lower().startswith(_TEXTS):
         return part
     try:
-        return {**part, "text": decoded(blob).decode()}
+        return {**part, "text": decoded(blob, mime).decode()}
     except ValueError:
         return part

@@ -218,7 +218,7 @@ def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
         shown = {"type": "resource", "uri": _plain(found.get("uri")), "mime": _plain(found.get("mimeType"))}
         if isinstance(said := found.get("text"), str):
             return shown | {"text": json_safe(said)}
-        return shown | (_file(found["blob"], files) if "blob" in found else {})
+        return shown | (_file(found["blob"], shown["mime"], files) if "blob" in found else {})
     if kind == "resource_link":
         told = {key: _plain(part.get(key)) for key in ("name", "title", "description")} | {"bytes": part.get("size")}
         link = {"type": kind, "uri": _plain(part.get("uri")), "mime": _plain(part.get("mimeType"))}
@@ -238,7 +238,7 @@ def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
         return shown | {"uri": _plain(data[:_LONGEST_PLACE])}
     if not _is_bytes(kind, part.get("mimeType")) or not isinstance(data, str | None):
         return shown | {"data": parsed(data) if isinstance(data, str) else json_safe(data)}
-    return shown | _file(data, files)
+    return shown | _file(data, shown["mime"], files)
 
 
 def _is_bytes(kind: str, mime: Any) -> bool:
@@ -252,10 +252,10 @@ def _plain(value: Any) -> Any:
     return json_safe(value) if value is None or isinstance(value, str | int | float) else None
 
 
-def _file(encoded: Any, files: dict[str, bytes]) -> dict[str, Any]:
+def _file(encoded: Any, mime: Any, files: dict[str, bytes]) -> dict[str, Any]:
     """Keep the bytes apart and return what stands for them."""
     try:
-        data = decoded(encoded if isinstance(encoded, str) else "")
+        data = decoded(encoded if isinstance(encoded, str) else "", mime)
     except ValueError:
         return {"bytes": 0, "fault": "it is not base64"}
     name = hashlib.sha256(data).hexdigest()
@@ -263,15 +263,32 @@ def _file(encoded: Any, files: dict[str, bytes]) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": name}
 
 
-def decoded(text: str) -> bytes:
+def decoded(text: str, mime: Any) -> bytes:
     """Return the bytes of base64 as servers write it; raises ValueError for any other text.
 
     It may be that of URLs, lack its padding, be broken into lines, or be part of a `data:` URL.
     """
-    if text.startswith("data:"):
-        text = text.partition(",")[2]
-    text = "".join(text.split()).translate(_FROM_URLS)
-    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    if text[:5].lower() == "data:":
+        head, _, text = text.partition(",")
+        if not head.lower().endswith(";base64"):
+            raise ValueError("a URL that holds its data as it is")
+    text = "".join(text.split())
+    plain, rest = text.translate(_FROM_URLS), len(text) % 4
+    if plain == text and not rest:
+        return base64.b64decode(text, validate=True)
+    return _decoded_loosely(text, plain, rest, textual=isinstance(mime, str) and not _is_bytes("", mime))
+
+
+def _decoded_loosely(text: str, plain: str, rest: int, *, textual: bool) -> bytes:
+    """Return the bytes of base64 in the letters of URLs or without padding, which many plain texts look like."""
+    data = base64.b64decode(plain if "=" in plain else plain + "=" * (-rest % 4), validate=True)
+    mixed = plain != text and ("+" in text or "/" in text)
+    # A writer of base64 fills the last group with zeros.
+    if mixed or (rest and base64.b64encode(data[len(plain) // 4 * 3 :]).decode().rstrip("=") != plain[-rest:]):
+        raise ValueError("it only looks like base64")
+    if textual:
+        data.decode()
+    return data
 
 
 def _with_beside(structured: Any, parts: list[dict[str, Any]], files: dict[str, bytes]) -> Any:
