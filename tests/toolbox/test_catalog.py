@@ -41,8 +41,8 @@ async def test_equal_tools_have_one_version_and_every_change_has_another(opened,
 
 def unordered(turn):
     """Return a tool whose lists without an order a server lists in this or that one."""
-    names, kinds, choices = ["to", "body"][::turn], ["string", "null"][::turn], ["b", None, 1, "a"][::turn]
-    fields = {"to": {"type": kinds, "enum": choices}, "required": {"items": {"required": names}}}
+    names, kinds = ["to", "body", "cc"][::turn], ["string", "null"][::turn]
+    fields = {"to": {"type": kinds, "enum": ["b", None, "a"]}, "required": {"items": {"required": names}}}
     asked = {"type": "object", "properties": fields, "required": names, "dependentRequired": {"to": names}}
     answered = {"type": "object", "$defs": {"a": {"required": names}}, "required": names}
     return tool("a", inputSchema=asked, outputSchema=answered)
@@ -53,19 +53,23 @@ async def test_the_order_of_a_list_without_one_is_no_change_and_that_of_a_value_
     def defaulting(turn):
         return tool("a", inputSchema={"type": "object", "default": {"required": ["x", "y"][::turn]}})
 
+    def naming(turn):
+        named = {"enum": [1, 2][::turn], "enumNames": ["one", "two"]}
+        return tool("a", inputSchema={"type": "object", "properties": {"n": named}})
+
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[unordered(1)])}}) as toolbox:
         found = []
-        for each in (unordered(1), unordered(-1), defaulting(1), defaulting(-1)):
+        for each in (unordered(1), unordered(-1), *(make(turn) for make in (defaulting, naming) for turn in (1, -1))):
             raw(tools=[each])
             found.append(await toolbox.catalog("anyone", fresh=True))
     versions, definitions = zip(*((each.version, each.definitions["raw.a"].tool) for each in found), strict=True)
     hashes = [each.definition for each in definitions]
     assert versions[0] == versions[1]
     assert hashes[0] == hashes[1]
-    assert len({hashes[0], *hashes[2:]}) == len({versions[0], *versions[2:]}) == 3
+    assert len({hashes[0], *hashes[2:]}) == len({versions[0], *versions[2:]}) == 5
     # Either order is known by the hash that older versions gave it.
     assert definitions[0].earlier_definition != definitions[1].earlier_definition
-    assert [each.is_defined_by(each.earlier_definition) for each in definitions] == [True, True, False, False]
+    assert [each.is_defined_by(each.earlier_definition) for each in definitions] == [True, True, *[False] * 4]
 
 
 @promise("tools:version-earlier")

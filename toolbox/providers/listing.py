@@ -7,7 +7,8 @@ from backstay.canonical import canonical
 from backstay.policies.command_lists import CommandLists
 from toolbox.providers.declaration import Declaration
 
-_SETS = frozenset({"required", "enum", "type"})
+_SETS = frozenset({"required", "type"})
+"""Not `enum`: lists beside it, such as the names of its values, go by its order."""
 _SETS_BY_NAME = frozenset({"dependentRequired", "dependencies"})
 _SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"const", "default", "example", "examples"})
