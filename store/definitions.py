@@ -62,14 +62,18 @@ class ToolDefinitions:
         """Return the tools of a catalog whose definition is none of those last allowed.
 
         The definition of a tool that is met for the first time is allowed from now on; `said` returns what the named
-        tools say of themselves. `earlier` holds the digests that older versions gave to the same definitions.
+        tools say of themselves. `earlier` holds the digests that older versions gave to the same definitions: what is
+        allowed under one is allowed from now on under its new digest, too.
         """
-        allowed = await self.digests()
+        allowed, earlier = await self.digests(), earlier or {}
         new = [tool for tool in digests if tool not in allowed]
         if new:
             allowed |= await self._pinned(new, digests, said(new))
-        known_as = {tool: {digest, (earlier or {}).get(tool, digest)} for tool, digest in digests.items()}
-        changed = frozenset(tool for tool, names in known_as.items() if allowed[tool].isdisjoint(names))
+        unknown = {tool for tool, digest in digests.items() if digest not in allowed[tool]}
+        renamed = {tool: earlier[tool] for tool in unknown if earlier.get(tool) in allowed[tool]}
+        if renamed:
+            await self._carry_over(renamed, digests, said(renamed))
+        changed = frozenset(unknown - renamed.keys())
         if not changed:
             self._unchanged[version] = None
             while len(self._unchanged) > _VERSIONS:
@@ -88,10 +92,15 @@ class ToolDefinitions:
     def allow(self, connection: Connection, tool: str, digest: str, said: Mapping[str, Any], by: str) -> None:
         """Add a definition that a person accepted; a repeat changes nothing."""
         lock_epoch(connection)
+        self._add(connection, self._row(tool, digest, said, by))
+
+    def _add(self, connection: Connection, new: dict[str, Any]) -> None:
+        """Add what is allowed, and forget the oldest of the same tool."""
+        tool = new["tool"]
         rows = connection.execute(_OF_TOOL, {"tool_": tool}).all()
-        if digest in {row.digest for row in rows}:
+        if new["digest"] in {row.digest for row in rows}:
             return
-        connection.execute(insert(tool_definitions), [self._row(tool, digest, said, by)])
+        connection.execute(insert(tool_definitions), [new])
         if oldest := [{"tool_": tool, "digest_": row.digest} for row in rows[_KEPT - 1 :]]:
             connection.execute(_DELETE, oldest)
 
@@ -111,6 +120,17 @@ class ToolDefinitions:
         if rows:
             connection.execute(insert(tool_definitions), rows)
         return known | {row["tool"]: {row["digest"]} for row in rows}
+
+    @writing
+    def _carry_over(
+        self, connection: Connection, renamed: Mapping[str, str], digests: Mapping[str, str], said: Mapping[str, Any]
+    ) -> None:
+        """Keep what was allowed under an earlier digest under the new one, by whom and when it was allowed."""
+        lock_epoch(connection)
+        for tool, earlier in renamed.items():
+            for row in connection.execute(_OF_TOOL, {"tool_": tool}).mappings().all():
+                if row["digest"] == earlier:
+                    self._add(connection, {**row, "digest": digests[tool], "said": said[tool]})
 
     def _row(self, tool: str, digest: str, said: Mapping[str, Any], by: str) -> dict[str, Any]:
         return {"tool": tool, "digest": digest, "said": said, "allowed_by": by, "allowed_at": self._clock()}

@@ -45,8 +45,15 @@ async def test_a_definition_that_an_older_version_allowed_under_another_digest_i
     async with _store(tmp_path, database_url) as store:
         known = store.definitions
         await known.changed("v", {"mail.send": "old"}, said)
+        assert await known.changed("u", {"mail.send": "new"}, said, {"mail.send": "other"}) == {"mail.send"}
         assert await known.changed("w", {"mail.send": "new"}, said, {"mail.send": "old"}) == frozenset()
-        assert await known.changed("x", {"mail.send": "new"}, said, {"mail.send": "other"}) == {"mail.send"}
+    async with _store(tmp_path, database_url) as store:
+        known = store.definitions
+        assert await known.changed("w", {"mail.send": "new"}, said, {"mail.send": "other"}) == frozenset()
+        assert await known.changed("x", {"mail.send": "newer"}, said, {"mail.send": "other"}) == {"mail.send"}
+        old, new = sorted(await known.of_tool("mail.send"), key=lambda allowed: allowed.digest, reverse=True)
+    assert (old.digest, new.digest) == ("old", "new")
+    assert (old.allowed_by, old.allowed_at) == (new.allowed_by, new.allowed_at)
 
 
 @promise("tools:changed-looked-up")

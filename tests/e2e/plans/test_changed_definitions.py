@@ -116,8 +116,9 @@ async def test_neither_another_order_of_a_list_nor_an_upgrade_to_what_ignores_it
         older.setattr("toolbox.catalog.definition.in_order", lambda schema: schema)
         async with met(kinds=["null", "integer"]) as opened:
             assert await ran(opened, "post") == []
-    async with met(kinds=["null", "integer"]) as opened:
-        assert await ran(opened, "post") == []
+    for kinds in (["null", "integer"], ["integer", "null"]):
+        async with met(kinds=kinds) as opened:
+            assert await ran(opened, "post") == []
     async with met(kinds=["null", "integer"], post=OTHER) as opened:
         assert await ran(opened, "post", "approve") == [RULE]
     async with met(kinds=["integer", "null"], post=OTHER) as opened:
