@@ -380,7 +380,7 @@ class ToolCalls:
         if checked.tool is None or checked.error is not None:
             return result.model_copy(update={"error": checked.error or result.error})
         flight.call = call.model_copy(update={"tool": checked.tool})
-        same = checked.tool.definition == call.tool.definition
+        same = checked.tool.is_defined_by(call.tool.definition)
         why = f"the tool's {'program' if same else 'definition'} has changed since it was ruled on"
         answer = await self.consent.again(flight.call, flight.purpose, why, flight.unless)
         if isinstance(answer, ToolResult):
