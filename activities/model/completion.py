@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
+from activities.endpoints.usage import counts_words, has_counts, usage_in
 from activities.media.parts import MediaParts
 from activities.model.message import MessageExtras, in_one_form
 from activities.model.refusals import (
@@ -38,8 +39,6 @@ from backstay.shown import one_line
 if TYPE_CHECKING:
     import openai
 
-MOST_TOKENS = 10**9
-_LONGEST_COUNT = 20
 # Data that is not compressed does not grow while it is read.
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 STREAM_HEADERS = {**HEADERS, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}
@@ -333,7 +332,7 @@ def _is_unbilled(refusal: Refusal, host: str) -> bool:
     """Return whether it is proven that a refusal cost nothing: no model was asked where the request was not taken."""
     cause = _cause_at_status(refusal)
     # A filter reads the request with models of its own, for which Azure charges as for the one that is asked.
-    if cause in {"bad_generation", "filtered"} or any(_has_counts(usage) for usage in _usages(refusal.data)):
+    if cause in {"bad_generation", "filtered"} or has_counts(refusal.data):
         return False
     if cause == "too_long" and host.lower().endswith(_BILLS_LONG_REQUESTS):
         return False
@@ -342,20 +341,6 @@ def _is_unbilled(refusal: Refusal, host: str) -> bool:
     if refusal.status == 503 and tells_of_loading(refusal.text):
         return True
     return cause in _UNASKED and (cause != "quota" or refusal.status == 200)
-
-
-def _usages(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield what an answer says of what was used, wherever that stands."""
-    holder = _dict(data[0] if isinstance(data, list) and data else data)
-    for about in (holder, _dict(holder.get("x_groq")), _dict(holder.get("error"))):
-        for name in ("usage", "usageMetadata"):
-            if usage := _dict(about.get(name)):
-                yield usage
-
-
-def _has_counts(usage: Mapping[str, Any]) -> bool:
-    """Return whether anything was used, in whatever words."""
-    return any(isinstance(value, int | float) and value > 0 for value in usage.values())
 
 
 def _of(error: ModelRefused, refusal: Refusal) -> ModelRefused:
@@ -404,73 +389,3 @@ def _parsed(data: Any) -> Completion:
         reported=reported and counts_words(usage, message),
         beside=beside,
     )
-
-
-def counts_words(usage: ModelUsage, message: Mapping[str, Any]) -> bool:
-    """Return whether words and calls are counted: an endpoint that counts none for them has not said what it used."""
-    return usage.output_tokens > 0 or not any(message.get(name) for name in ("content", "refusal", "tool_calls"))
-
-
-def usage_in(data: Any) -> tuple[ModelUsage, bool]:
-    """Return what an answer used, and whether it says so."""
-    usage = next(_usages(data), {})
-    details, thought = (next(filter(None, map(_dict, map(usage.get, names))), {}) for names in _DETAILS)
-    read, kept = _count(usage, *_READ) or 0, _count(usage, *_KEPT) or 0
-    prompt, said = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
-    if prompt is not None and (usage.get("prompt_tokens") is None or read + kept > prompt):
-        # Claude counts what is cached beside the rest of the prompt, and some gateways pass that on.
-        prompt += read + kept
-    cached = min(prompt or 0, max(_count(details, *_CACHED) or _count(usage, *_CACHED) or 0, read))
-    new = (prompt or 0) - cached
-    reasoning = _count(thought, "reasoning_tokens") or _count(usage, "reasoning_tokens") or 0
-    output = _all_output(said or 0, reasoning, prompt or 0, _count(usage, *_TOTAL))
-    used = ModelUsage(
-        calls=1,
-        input_cached_tokens=cached,
-        input_new_tokens=new,
-        input_written_tokens=min(new, max(kept, *(_count(details, name) or 0 for name in _WRITTEN))),
-        output_tokens=output,
-        reasoning_tokens=reasoning,
-    )
-    return used, bool(prompt) and said is not None
-
-
-def _all_output(said: int, reasoning: int, prompt: int, total: int | None) -> int:
-    """Return what was written, thoughts included: some count those only in the total, or only beside the answer."""
-    if total is not None and total >= prompt + said:
-        return min(total - prompt, MOST_TOKENS)
-    return said + reasoning if reasoning > said else said
-
-
-_PROMPT = ("prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
-_OUTPUT = ("completion_tokens", "output_tokens", "completionTokens", "outputTokens")
-_TOTAL = ("total_tokens", "totalTokens")
-_DETAILS = (
-    ("prompt_tokens_details", "prompt_token_details", "input_tokens_details"),
-    ("completion_tokens_details", "output_tokens_details"),
-)
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
-"""What is read from a cache; Kimi, DeepSeek and Mistral say it beside the prompt."""
-_READ = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount")
-_KEPT = (
-    "cache_creation_input_tokens",
-    "cache_write_input_tokens",
-    "cacheWriteInputTokens",
-    "cacheWriteInputTokenCount",
-)
-"""What Claude and Bedrock count beside the prompt."""
-_WRITTEN = ("cache_write_tokens", "cache_creation_tokens")
-
-
-def _count(usage: dict[str, Any], *names: str) -> int | None:
-    """Return a count of tokens, or None when there is none that can be believed."""
-    value = next((usage[name] for name in names if usage.get(name) is not None), None)
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _LONGEST_COUNT:
-        value = int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -8,6 +8,7 @@ from typing import Any
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Endpoints, Target, names_at
 from activities.endpoints.pausing import Pausing
+from activities.endpoints.usage import usage_in
 from activities.media.parts import NOTHING, MediaParts
 from activities.model.bills import Bills
 from activities.model.completion import (
@@ -19,7 +20,6 @@ from activities.model.completion import (
     RequestRefused,
     TooManyRequests,
     complete,
-    usage_in,
     with_media,
     written,
 )

@@ -23,7 +23,7 @@ from genai_prices.types import (
 from activities.endpoints import pricing
 from activities.endpoints.endpoints import open_endpoints
 from activities.endpoints.pricing import price_of
-from activities.model.completion import usage_in
+from activities.endpoints.usage import usage_in
 from backstay.budgets.usage import ModelUsage
 from backstay.settings import Price, Settings
 from tests.requirements import promise

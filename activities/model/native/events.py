@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from activities.model.completion import usage_in
+from activities.endpoints.usage import usage_in
 from activities.model.refusals import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
 from activities.model.streaming import as_error, lines_of
 from backstay.budgets.usage import ModelUsage

@@ -38,7 +38,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from activities.endpoints.apis import Api
 from activities.endpoints.client import BodyRefused
-from activities.model.completion import Completion, HttpPost, counts_words, written
+from activities.endpoints.usage import counts_words
+from activities.model.completion import Completion, HttpPost, written
 from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
 from activities.model.native.events import AnswerEvents
