@@ -15,6 +15,7 @@ import httpx2
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
 from activities.endpoints.usage import counts_words, has_counts, usage_in
 from activities.media.parts import MediaParts
+from activities.model.ends import End, end_of
 from activities.model.message import MessageExtras, in_one_form
 from activities.model.refusals import (
     AnswerBroken,
@@ -95,6 +96,8 @@ class HttpPost:
     read: Read = read_chat
     form: str = "a chat completion"
     """What the answer is to be."""
+    most: int | None = None
+    """How many tokens the answer may have at most; None where the endpoint is told no limit."""
 
 
 class ApiRequest(Protocol):
@@ -119,13 +122,12 @@ class ChatRequest:
 
     def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
-        return HttpPost(self.content)
+        return HttpPost(self.content, most=most_in(self.asked))
 
     def streamed(self, without: frozenset[str]) -> HttpPost:
         """Return the request for a stream, without fields that the endpoint does not take."""
-        return HttpPost(
-            written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}})
-        )
+        added = {name: value for name, value in STREAMED.items() if name not in without}
+        return HttpPost(written({**self.asked, **added}), most=most_in(self.asked))
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,11 @@ class _WithMedia:
 def with_media(request: ApiRequest, media: MediaParts) -> ApiRequest:
     """Return a request in which the bytes of pictures and PDFs are in place of their marks."""
     return _WithMedia(request, media)
+
+
+def most_in(asked: Mapping[str, Any]) -> int | None:
+    """Return how many tokens an answer may have at most, as a request of Chat Completions says it."""
+    return next((asked[name] for name in ("max_completion_tokens", "max_tokens") if name in asked), None)
 
 
 _GROW = frozenset({"messages", "contents", "input"})
@@ -184,7 +191,7 @@ async def complete(
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
             kind = response.headers.get("content-type", kind)[:60]
             headers = response.headers
-            return await request.read(response, say)
+            return _cut_at(request.most, await request.read(response, say))
     except AnswerRefused as error:
         refusal = refusal_of(status_in(error.data), error.data, redactor)
         return _cut_off(refusal, _by_cause(refusal, headers, listed=listed, host=client.base_url.host))
@@ -203,6 +210,20 @@ async def complete(
         return _cut_off(refusal, _by_cause(refusal, error.response.headers, listed=listed, host=client.base_url.host))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise _unread(kind, request.form, listed=listed) from error
+
+
+_MAYBE_CUT = frozenset[End]({"done", "unsaid", "unknown"})
+
+
+def _cut_at(most: int | None, completion: Completion) -> Completion:
+    """Return an answer of exactly as many tokens as it may have as one that was cut off, whatever its end is called.
+
+    vLLM calls it the end of calls. A limit holds for thoughts too or for the answer alone; an answer that is longer has
+    not been held to it, and may be whole.
+    """
+    usage, end = completion.usage, end_of(completion.finish_reason, completion.message)
+    is_full = most in (usage.output_tokens, usage.output_tokens - usage.reasoning_tokens)
+    return replace(completion, finish_reason="length") if is_full and end in _MAYBE_CUT else completion
 
 
 def _unread(kind: str, form: str, *, listed: bool) -> ModelUnavailable:

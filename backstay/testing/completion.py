@@ -22,10 +22,8 @@ class ScriptedCompletion:
         cap = request.get("max_completion_tokens") or request.get("max_tokens")
         self._room = cap * BYTES_PER_TOKEN if isinstance(cap, int) and reply.usage is None else None
         self.message = self._message()
-        spoken = len(json.dumps(self.message, ensure_ascii=False).encode("utf-8", "replace"))
-        completion = spoken if self._room is None else min(spoken, self._room)
         self.usage = reply.usage or Tokens(
-            prompt=_tokens(prompt_bytes), cached=shared_bytes // BYTES_PER_TOKEN, completion=_tokens(completion)
+            prompt=_tokens(prompt_bytes), cached=shared_bytes // BYTES_PER_TOKEN, completion=self._spoken()
         )
 
     @property
@@ -111,6 +109,14 @@ class ScriptedCompletion:
                 for text in [_cut(arguments if isinstance(arguments, str) else json.dumps(arguments), room)]
             ]
         return message
+
+    def _spoken(self) -> int:
+        """Return how many tokens the answer has; only one that was cut has as many as it may."""
+        spoken = _tokens(len(json.dumps(self.message, ensure_ascii=False).encode("utf-8", "replace")))
+        if self._room is None:
+            return spoken
+        most = self._room // BYTES_PER_TOKEN
+        return min(spoken, most if self.finish_reason == "length" else max(1, most - 1))
 
     def _size(self) -> int:
         texts = [self._reply.text or "", *(str(arguments) for _, arguments in self._reply.calls)]

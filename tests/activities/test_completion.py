@@ -11,7 +11,14 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, open_http
-from activities.model.completion import ContextTooLong, HttpPost, RequestRefused, complete, written
+from activities.model.completion import (
+    ChatRequest,
+    ContextTooLong,
+    HttpPost,
+    RequestRefused,
+    complete,
+    written,
+)
 from activities.model.ends import end_of
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
@@ -21,14 +28,17 @@ from tests.requirements import promise
 REQUEST = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 
 
-async def asked(reply, timeout=10, key="none"):
+POST = HttpPost(written(REQUEST))
+
+
+async def asked(reply, timeout=10, key="none", post=POST, say=None):
     async with (
         ScriptedModel([reply]) as model,
         openai.AsyncOpenAI(
             api_key=key, base_url=model.base_url, max_retries=0, timeout=httpx2.Timeout(timeout)
         ) as client,
     ):
-        return await complete(client, HttpPost(written(REQUEST)))
+        return await complete(client, post, say=say)
 
 
 @promise("models:budget-usage")
@@ -358,6 +368,56 @@ async def test_an_answer_that_is_refused_because_it_was_cut_off_is_one_that_was_
     assert end_of(completion.finish_reason, completion.message) == "cut"
     # One that does not say what it used is charged the most that it can cost.
     assert completion.reported is reported
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "finish", "arguments": "{}"}}
+
+
+@promise("models:ends-full")
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("said", "counts", "end"),
+    [
+        # vllm-project/vllm#58228, #53269, #47963: the end of calls hides that the answer was cut off.
+        ("tool_calls", {"completion_tokens": 50}, "cut"),
+        ("stop", {"completion_tokens": 50}, "cut"),
+        (None, {"completion_tokens": 50}, "cut"),
+        ("tool_calls", {"completion_tokens": 50} | thoughts(40), "cut"),
+        # The limit does not hold for thoughts, whether they are counted in the answer or beside it.
+        ("tool_calls", {"completion_tokens": 90} | thoughts(40), "cut"),
+        ("tool_calls", {"completion_tokens": 50, "total_tokens": 10 + 50 + 317} | thoughts(317), "cut"),
+        ("tool_calls", {"completion_tokens": 49}, "done"),
+        ("tool_calls", {"completion_tokens": 80} | thoughts(70), "done"),
+        ("tool_calls", {"completion_tokens": 2, "total_tokens": 331} | thoughts(317), "done"),
+        # An endpoint that does not keep to the limit has not cut anything.
+        ("tool_calls", {"completion_tokens": 900}, "done"),
+        ("content_filter", {"completion_tokens": 50}, "filtered"),
+        ("malformed_function_call", {"completion_tokens": 50}, "malformed"),
+    ],
+)
+async def test_an_answer_that_is_as_long_as_it_may_be_was_cut_off_whatever_its_end_is_called(
+    said, counts, end, streamed
+):
+    usage = {"prompt_tokens": 10} | counts
+    if streamed:
+        delta = {"role": "assistant", "content": None, "tool_calls": [CALL | {"index": 0}]}
+        chunks = [
+            {"choices": [{"index": 0, "delta": delta, "finish_reason": said}]},
+            {"choices": [], "usage": usage},
+        ]
+        body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    else:
+        message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+        body = json.dumps({"choices": [{"message": message, "finish_reason": said}], "usage": usage})
+    for name, found in (("max_completion_tokens", end), ("max_tokens", end), (None, end_of(said or "", {}))):
+        request = {"model": "m", "messages": REQUEST["messages"]} | ({name: 50} if name else {})
+        form = ChatRequest(request, written(request))
+        completion = await asked(
+            Reply(body=body.encode()),
+            post=form.streamed(frozenset()) if streamed else form.whole(),
+            say=(lambda _: None) if streamed else None,
+        )
+        assert end_of(completion.finish_reason, completion.message) == found
 
 
 @promise("models:ends")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.vendors.chat import OPENAI_REFERENCE, Chat, Fields
-from tests.vendors.wire import Asked, Refusal, Rule, event
+from tests.vendors.wire import Asked, Refusal, Rule, Turn, event
 
 OLLAMA_SOURCE = "https://github.com/ollama/ollama/blob/main/openai/openai.go"
 OLLAMA_STREAMS = "https://github.com/ollama/ollama/blob/main/middleware/openai.go"
@@ -13,6 +13,7 @@ OLLAMA_TOOLS = "https://github.com/Pasta-Devs/Marinara-Engine/issues/1704"
 VLLM_TEMPLATES = "https://github.com/microsoft/autogen/issues/1037"
 VLLM_TOOLS = "https://docs.vllm.ai/en/latest/features/tool_calling.html"
 VLLM_STREAMS = "https://github.com/BerriAI/litellm/issues/40578"
+VLLM_ENDS = "https://github.com/vllm-project/vllm/issues/58228"
 LLAMA_TEMPLATES = "https://github.com/SWE-agent/mini-swe-agent/issues/759"
 LLAMA_JINJA = "https://github.com/defilantech/LLMKube/issues/126"
 LLAMA_SCHEMAS = "https://github.com/ggml-org/llama.cpp/blob/master/common/json-schema-to-grammar.cpp"
@@ -106,6 +107,16 @@ class VLLM(Chat):
     def broken(self) -> Iterator[bytes]:
         yield event(self.error(500, "EngineCore encountered an issue.").body)
         yield event("[DONE]")
+
+    def bill(self, turn, asked) -> Fields:
+        whole, most = super().bill(turn, asked), asked.body[self.limit]
+        if turn.end != "length":
+            return whole
+        return whole | {"completion_tokens": most, "total_tokens": whole["prompt_tokens"] + most}
+
+    def _end(self, turn: Turn) -> str:
+        # VLLM_ENDS: a call that was read hides that the answer was cut off.
+        return "tool_calls" if turn.calls else super()._end(turn)
 
     def _template(self, asked: Asked) -> Refusal | None:
         return None if alternates(asked) else self.error(400, f"{ALTERNATE} tool calls and results.")

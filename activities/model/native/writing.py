@@ -39,13 +39,12 @@ from pydantic_ai.tools import ToolDefinition
 from activities.endpoints.apis import Api
 from activities.endpoints.client import BodyRefused
 from activities.endpoints.usage import counts_words
-from activities.model.completion import Completion, HttpPost, written
+from activities.model.completion import Completion, HttpPost, most_in, written
 from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
 from activities.model.native.events import AnswerEvents
 from activities.model.native.prefix import mark_for_cache, within_limit
 from activities.model.schemas import simple
-from activities.model.shaping import LIMIT
 from activities.model.streaming import Say, StreamedAnswer
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ModelRefused
@@ -53,7 +52,6 @@ from backstay.shown import one_line
 
 _NOWHERE = "https://native.invalid"
 _TOOLS = 2000
-_LIMITS = (LIMIT, "max_tokens")
 _FEW = 16
 _WORDS = {"responses": "an answer of Responses", "anthropic": "an answer of Messages", "gemini": "an answer of Gemini"}
 
@@ -117,6 +115,7 @@ class NativeRequest:
     path: str
     headers: Mapping[str, str]
     model: "NativeModel"
+    most: int | None
 
     def whole(self) -> HttpPost:
         """Return the request for an answer that comes whole."""
@@ -129,7 +128,7 @@ class NativeRequest:
         return self._post(body, self.path.replace(":generateContent", ":streamGenerateContent?alt=sse"))
 
     def _post(self, body: dict[str, Any], path: str) -> HttpPost:
-        return HttpPost(written(body), path, self.headers, self.model.read, _WORDS[self.model.api])
+        return HttpPost(written(body), path, self.headers, self.model.read, _WORDS[self.model.api], self.most)
 
 
 @dataclass
@@ -144,7 +143,8 @@ class NativeModel:
 
     async def request(self, asked: Mapping[str, Any]) -> NativeRequest:
         """Return a request of Chat Completions in the form of this API; raises ModelRefused for one that has none."""
-        settings = self._settings(next((asked[name] for name in _LIMITS if name in asked), None))
+        most = most_in(asked)
+        settings = self._settings(most)
         if (effort := asked.get(EFFORT)) is not None:
             settings["thinking"] = False if effort == "none" else effort
         with _exchanging() as exchange:
@@ -162,7 +162,7 @@ class NativeModel:
             within_limit(body)
             mark_for_cache(body)
         headers = {name: value for name, value in sent.headers.items() if name.startswith("anthropic-")}
-        return NativeRequest(body, sent.url.raw_path.decode(), headers, self)
+        return NativeRequest(body, sent.url.raw_path.decode(), headers, self, most)
 
     def _settings(self, most: int | None) -> ModelSettings:
         settings = self.settings.copy()

@@ -17,10 +17,10 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 HALF = "The customers that have to pay are Acme (120 EUR), Birch (90 E"
 
 
-def answer(finish, content=HALF, *calls, **more):
+def answer(finish, content=HALF, *calls, usage=USAGE, **more):
     message = {"role": "assistant", "content": content, **more} | ({"tool_calls": list(calls)} if calls else {})
     choice = {"index": 0, "message": message, "finish_reason": finish}
-    return Reply(body=json.dumps({"choices": [choice], "usage": USAGE}).encode())
+    return Reply(body=json.dumps({"choices": [choice], "usage": usage}).encode())
 
 
 LOOK = answer("tool_calls", None, call("desk__look", {}))
@@ -74,6 +74,14 @@ SCRIPTS = Labelled(
     ],
     thoughts=[LOOK, answer("stop", "<think>They paid.</think>\nAll paid.")],
     cutcall=[answer("length", None, call("desk__look", {}), call("desk__look", {}, "c2")), DONE],
+    # vllm-project/vllm#58228, vllm-project/vllm#46303: the end of calls, at the limit
+    fullcall=[
+        answer(
+            *("tool_calls", None, call("desk__look", {}), call("desk__look", {}, "c2")),
+            usage=USAGE | {"completion_tokens": 4096, "total_tokens": 4196},
+        ),
+        DONE,
+    ],
     written=[answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>"), DONE],
     pretending=[LOOK, answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>")],
     billed=[Reply(body=json.dumps({"error": {"message": "content must be a string"}, "usage": USAGE}).encode())],
@@ -123,13 +131,14 @@ async def test_a_text_that_does_not_end_as_a_whole_one_is_asked_for_thrice_and_t
         assert SCRIPTS.asked[name] == 5
 
 
-@promise("models:ends")
-async def test_the_last_call_of_an_answer_that_was_cut_off_is_not_made_though_it_can_be_read(opened):
+@promise("models:ends-full")
+@pytest.mark.parametrize("label", ["cutcall", "fullcall"])
+async def test_the_last_call_of_an_answer_that_was_cut_off_is_not_made_though_it_can_be_read(opened, label):
     # https://docs.claude.com/en/api/handling-stop-reasons: what was written of it by then may be a part
-    _, result = await ran(opened, "cutcall")
+    _, result = await ran(opened, label)
     assert result["outcome"] == "completed"
     assert [event["name"] for event in result["events"]].count("action.called") == 1
-    assert "cut off at the limit of its length" in SCRIPTS.heard["cutcall"]
+    assert "cut off at the limit of its length" in SCRIPTS.heard[label]
 
 
 @promise("models:ends")
