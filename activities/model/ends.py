@@ -28,9 +28,19 @@ def _notes() -> Mapping[str, Mapping[str, str]]:
     return data_beside(__file__)["told"]
 
 
+_WHOLE = frozenset[End]({"done", "unsaid"})
+
+
+def _said(word: str) -> End:
+    return _words().get(_letters(word).removeprefix("finishreason"), "unknown")
+
+
 def end_of(finish_reason: str, message: Mapping[str, Any]) -> End:
     """Return how an answer ended."""
-    end = _words().get(_letters(finish_reason).removeprefix("finishreason"), "unknown")
+    end = _said(finish_reason)
+    if end == "unknown" and (kind := _said(finish_reason.partition(":")[0])) not in _WHOLE:
+        # Gemini names the cause behind the kind of the end.
+        end = kind
     refused = isinstance(message.get("refusal"), str) and message["refusal"].strip()
     return "refused" if refused and not message.get("content") and not message.get("tool_calls") else end
 

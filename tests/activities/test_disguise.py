@@ -131,6 +131,27 @@ def test_the_words_for_an_end_are_known_however_they_are_joined(end, words):
     assert {ended(word, {}) for word in words} == {end}
 
 
+@promise("models:ends-filtered")
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        # openai/openai-agents-python#744, HKUDS/Vibe-Trading#308
+        ("filtered", ["content_filter: PROHIBITED_CONTENT", "content_filter: SAFETY", "content_filter: OTHER"]),
+        ("filtered", ["IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"]),
+        # UKGovernmentBEIS/inspect_ai#2941
+        ("malformed", ["malformed_tool_use", "malformed_model_output"]),
+        ("malformed", ["function_call_filter: MALFORMED_FUNCTION_CALL", "function_call_filter: UNEXPECTED_TOOL_CALL"]),
+        # NousResearch/hermes-agent#58017
+        ("broken", ["error_finish", "error: upstream timed out"]),
+        # What is behind a colon may say that an answer is not whole.
+        ("unknown", ["stop: odd", "tool_calls: odd", ": odd", "none: odd", "odd: content_filter"]),
+    ],
+)
+def test_an_end_that_names_a_cause_is_known_by_its_kind_and_is_whole_only_in_words_that_are_known(end, words):
+    message = {"content": None, "tool_calls": [{"function": {"name": "notes__add", "arguments": json.dumps(ONE)}}]}
+    assert {ended(word, message) for word in words} == {end}
+
+
 def arguments_of(call):
     given = call["function"]["arguments"]
     return json.loads(given) if isinstance(given, str) else given

@@ -63,7 +63,7 @@ class GeminiCompatible(Chat):
     index = "none"
     beside_calls = None
     refusals = ("filter",)
-    ends: dict[str, str] = {"stop": "stop", "length": "length", "filter": "SAFETY"}  # noqa: RUF012 - never changed
+    ends: dict[str, str] = {"stop": "stop", "length": "length", "filter": "content_filter: SAFETY"}  # noqa: RUF012 - never changed
 
     def own_rules(self) -> tuple[Rule, ...]:
         said = 'Invalid JSON payload received. Unknown name "{}": Cannot find field.'
