@@ -387,13 +387,28 @@ def _wait(text: str, headers: httpx2.Headers) -> float | None:
         return wait_in(text)
 
 
-def _parsed(data: Any) -> Completion:
-    choice = data["choices"][0]
+_NOTHING: Mapping[str, Any] = {"content": None}
+"""The message of an answer that was withheld whole; it is an answer all the same, and is paid for."""
+
+
+def _choice(data: Any) -> dict[str, Any]:
+    choices = data["choices"] or []
+    return {"message": {**_NOTHING}} if choices == [] and has_counts(data) else choices[0]
+
+
+def _message(choice: dict[str, Any]) -> dict[str, Any]:
     # Some write what belongs to a stream.
-    message = choice["message"] if "message" in choice or "delta" not in choice else choice["delta"]
+    message = choice.get("delta" if "message" not in choice and "delta" in choice else "message")
+    if message is None and choice.get("finish_reason") and "text" not in choice:
+        message = {**_NOTHING}
     if not isinstance(message, dict):
         raise TypeError("no message")
-    message, beside = in_one_form(message)
+    return message
+
+
+def _parsed(data: Any) -> Completion:
+    choice = _choice(data)
+    message, beside = in_one_form(_message(choice))
     if "tool_calls" not in message and choice.get("finish_reason") in CALLED:
         # Only one answer was asked for: some gateways put its words and its calls into choices of their own.
         others = [other.get("message") for other in data["choices"][1:] if isinstance(other, dict)]

@@ -111,7 +111,9 @@ async def test_more_cached_than_there_is_is_cut_to_what_there_is():
         b"[]",
         b"null",
         b'{"choices": []}',
+        b'{"choices": [], "usage": {"prompt_tokens": 0}}',
         b'{"choices": [{"message": null}]}',
+        b'{"choices": [{"text": "of the older API", "finish_reason": "stop"}]}',
         b'{"choices": 7}',
         b"[" * 100_000,
     ],
@@ -121,6 +123,28 @@ async def test_what_is_no_completion_may_have_been_billed_and_is_tried_again(bod
         await asked(Reply(body=body))
     assert caught.value.facts["unbilled"] is False
     assert "check OPENAI_BASE_URL" in str(caught.value)
+
+
+WITHHELD = {"prompt_tokens": 700, "completion_tokens": 0, "total_tokens": 700}
+
+
+@promise("models:withheld")
+@pytest.mark.parametrize(
+    ("choices", "end"),
+    [
+        # openai/openai-agents-python#744, openai/openai-agents-python#746, BerriAI/litellm#40477
+        ([{"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}], "filtered"),
+        ([{"index": 0, "finish_reason": "content_filter: OTHER", "message": None}], "filtered"),
+        ([{"index": 0, "finish_reason": "content_filter", "delta": None}], "filtered"),
+        ([], "unsaid"),
+        (None, "unsaid"),
+    ],
+)
+async def test_an_answer_that_was_withheld_whole_is_an_empty_one_that_is_paid_once(choices, end):
+    completion = await asked(Reply(body=json.dumps({"choices": choices, "usage": WITHHELD}).encode()))
+    assert completion.message == {"content": None}
+    assert end_of(completion.finish_reason, completion.message) == end
+    assert (completion.reported, completion.usage.input_new_tokens) == (True, 700)
 
 
 @promise("models:refusals")

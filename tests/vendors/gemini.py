@@ -84,6 +84,13 @@ class GeminiCompatible(Chat):
     def failed(self) -> Refusal:
         return Refusal(503, [{"error": OVERLOADED}])
 
+    def whole(self, turn: Turn, asked: Asked) -> Refusal:
+        found = super().whole(turn, asked)
+        if turn.end == "filter":
+            # https://github.com/openai/openai-agents-python/issues/744: nothing is left of the message
+            found.body["choices"][0].pop("message")
+        return found
+
     def beside_call(self, place: int, call_id: str) -> Fields:
         return {} if place else {"extra_content": {"google": {"thought_signature": signature(call_id)}}}
 
