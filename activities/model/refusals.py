@@ -301,7 +301,7 @@ def fault_in(data: Any) -> dict[str, Any] | None:
         return None
     if choices := data.get("choices"):
         first = choices[0] if isinstance(choices, list) and isinstance(choices[0], dict) else {}
-        if broken := next((holder for holder in (data, first) if holder.get("error")), None):
+        if broken := next((holder for holder in (data, first) if has_error(holder)), None):
             raise AnswerBroken(broken)
         return None
     is_fault = tells_of_error(data) or "choices" not in data
@@ -318,8 +318,15 @@ def tells_of_error(chunk: dict[str, Any]) -> bool:
 
 
 def has_error(holder: dict[str, Any]) -> bool:
-    """Return whether an answer, a chunk or a choice has an error under its name."""
-    return holder.get("error") not in _NO_ERROR
+    """Return whether an answer, a chunk or a choice has an error under its name, which says something beside words."""
+    error = holder.get("error")
+    if _holds_words(holder):
+        return any(error.values()) if isinstance(error, dict) else bool(error)
+    return error not in _NO_ERROR
+
+
+def _holds_words(holder: dict[str, Any]) -> bool:
+    return bool(holder.get("choices")) or any(isinstance(holder.get(name), dict) for name in ("delta", "message"))
 
 
 def status_in(data: dict[str, Any]) -> int:

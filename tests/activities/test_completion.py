@@ -447,12 +447,28 @@ async def test_an_answer_that_is_as_long_as_it_may_be_was_cut_off_whatever_its_e
 @promise("models:ends")
 @pytest.mark.parametrize("place", ["answer", "choice"])
 async def test_words_beside_an_error_are_no_whole_answer(place):
-    error = {"error": {"message": "the provider broke"}}
+    error = {"error": {"message": "the provider broke", "code": None}}
     choice = {"index": 0, "message": {"content": "half of it"}, "finish_reason": "stop"}
     body = {"choices": [choice | (error if place == "choice" else {})], "usage": USED}
     with pytest.raises(ModelUnavailable, match="the provider broke") as caught:
         await asked(Reply(body=json.dumps(body | (error if place == "answer" else {})).encode()))
     assert caught.value.facts["unbilled"] is False
+
+
+@promise("models:empty-errors")
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("place", ["answer", "choice"])
+@pytest.mark.parametrize("error", [{}, {"message": "", "type": "", "param": "", "code": None}, {"code": 0}, []])
+async def test_an_error_beside_words_that_says_nothing_is_none(error, place, streamed):
+    # BerriAI/litellm#18407
+    message = {"role": "assistant", "content": "all of it"}
+    choice = {"index": 0, "delta" if streamed else "message": message, "finish_reason": "stop"}
+    body = {"choices": [choice | ({"error": error} if place == "choice" else {})], "usage": USED}
+    text = json.dumps(body | ({"error": error} if place == "answer" else {}))
+    say = (lambda _: None) if streamed else None
+    completion = await asked(Reply(body=(f"data: {text}\n\n" if streamed else text).encode()), say=say)
+    assert (completion.message["content"], completion.finish_reason) == ("all of it", "stop")
+    assert completion.reported
 
 
 @promise("models:no-completion")
