@@ -337,6 +337,8 @@ async def test_what_is_written_to_a_cache_and_read_from_it_is_found_in_all_words
         # A filter has read the request, and Azure bills that.
         (400, {"message": "Please modify your prompt.", "code": "content_filter"}, None, ModelRefused, False),
         (403, {"message": "the prompt was blocked by content filter"}, None, ModelRefused, False),
+        # xAI charges for it.
+        (403, {"message": "Content violates usage guidelines."}, None, ModelRefused, False),
         # Not every status proves that no model was asked.
         (424, {"message": "the request failed while the model processed it"}, None, ModelRefused, False),
         (499, {"message": "client closed request"}, None, ModelRefused, False),

@@ -238,6 +238,16 @@ CAUSES = [
     # https://api-docs.deepseek.com, https://platform.moonshot.ai/docs/api: what their filters say
     (400, openai("Content Exists Risk", "invalid_request_error"), "filtered"),
     (400, openai("The request was rejected because it was considered high risk"), "filtered"),
+    # UKGovernmentBEIS/inspect_ai#2267: with the status and the code of a key
+    (
+        403,
+        {
+            "code": "The caller does not have permission to execute the specified operation",
+            "error": "Content violates usage guidelines. Team: t, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO",
+        },
+        "filtered",
+    ),
+    (403, openai("The key may not be used here; see the usage guidelines."), ""),
     (
         402,
         {"error": {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"}},
