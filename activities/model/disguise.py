@@ -189,6 +189,8 @@ def _written_down(text: str, parameters: Parameters) -> WrittenCalls | None:
     bare = _bare(inner, parameters)
     if bare is not None:
         return WrittenCalls(bare, whole=marked_thoughts)
+    if (several := _several(inner, parameters)) is not None:
+        return WrittenCalls(several.calls, whole=several.whole and marked_thoughts)
     if all(mark not in inner for mark in _marks()):
         return None
     marked = _marked(_unwrapped(inner), parameters)
@@ -216,6 +218,37 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
     if text.endswith(">"):
         return _named_by_tags(text, parameters)
     return _python(text, parameters) if text.endswith((")", ")]")) and len(text) <= 20_000 else None
+
+
+def _several(text: str, parameters: Parameters) -> WrittenCalls | None:
+    """Return the calls of a string of several JSON values, each of which is calls that name functions.
+
+    What is there twice, or is a whole answer, is not taken: nobody knows whether all of it is meant.
+    """
+    calls: list[Call] = []
+    whole = True
+    for value in _values(text):
+        found = _calls_of(value, parameters)
+        if not found or not all(_names(call, parameters) for call in found):
+            return None
+        is_answer = isinstance(value, dict) and bool(value.keys() & {"calls", "tool_calls"})
+        whole = whole and not is_answer and all(call not in calls for call in found)
+        calls += found
+        if len(calls) > MOST_CALLS:
+            break
+    return WrittenCalls(tuple(calls), whole) if calls else None
+
+
+def _values(text: str) -> Iterable[Any]:
+    """Yield the JSON values that a string consists of, which spaces part, and None for what is no JSON."""
+    decoder, place = json.JSONDecoder(), 0
+    while place < len(text):
+        try:
+            value, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            value, place = None, len(text)
+        yield value
+        place = next((at for at in range(place, len(text)) if not text[at].isspace()), len(text))
 
 
 def _named_by_tags(text: str, parameters: Parameters) -> tuple[Call, ...] | None:

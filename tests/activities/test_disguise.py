@@ -75,6 +75,21 @@ WRITTEN = [
     '<function_calls><invoke name="notes__add"><parameter name="text">3.10</parameter></invoke></function_calls>',
     # signalnine/q27#24 (kind): a function and its arguments for tags, as Cline and Roo ask for calls
     "<notes__add>\n<text>3.10</text>\n</notes__add>",
+    # sipeed/picoclaw#3153: Seed
+    (
+        '<seed:tool_call>\n  <function name="notes__add">\n    <parameter name="text" string="true">3.10</parameter>\n'
+        "  </function>\n</seed:tool_call>"
+    ),
+    "<seed:tool_call><function=notes__add><parameter=text>3.10</parameter></function></seed:tool_call>",
+    f"<seed:tool_call>{BODY}</seed:tool_call>",
+    # sipeed/picoclaw#2049, lablup/mlxcel#765: LongCat
+    f"<longcat_tool_call>{BODY}</longcat_tool_call>",
+    (
+        "<longcat_tool_call>notes__add\n<longcat_arg_key>text</longcat_arg_key>\n"
+        "<longcat_arg_value>3.10</longcat_arg_value>\n</longcat_tool_call>"
+    ),
+    # vllm-project/vllm#33083: Qwen2.5 Coder
+    f"<tools>\n{BODY}\n</tools>",
     # Nemotron
     f"<TOOLCALL>[{BODY}]</TOOLCALL>",
     f"<functioncall> {json.dumps({'name': 'notes__add', 'arguments': json.dumps(ONE)})}",
@@ -101,6 +116,9 @@ NONE = [
     "<notes__add>see the page</notes__add>",
     "<notes__add><other>1</other></notes__add>",
     "<report><text>3.10</text></report>",
+    "<tools>\nhammer\n</tools>",
+    f"{BODY}\nThat is the call.",
+    f'{BODY}\n{{"name": "Acme", "arguments": 3}}',
     "",
 ]
 AMID = [
@@ -109,7 +127,17 @@ AMID = [
     "<tool_call>notes__add(</tool_call>",
     f"Thought: I add it.\nAction: notes__add\nAction Input: {json.dumps(ONE)}",
     f"Action: notes__add\nAction Input: {json.dumps(ONE)}\nObservation: added",
+    # vllm-project/vllm#31218, ml-explore/mlx-lm#1105: FunctionGemma and Gemma 4, which write their arguments in no JSON
+    "<start_function_call>call:notes__add{text:<escape>3.10<escape>}<end_function_call>",
+    "I add it. <start_function_call>call:notes__add{text:<escape>3.10<escape>}<end_function_call>",
+    'I add it. <|tool_call>call:notes__add{text:<|"|>3.10<|"|>}<tool_call|>',
+    f"I add it.\n<seed:tool_call>{BODY}</seed:tool_call>",
+    f"I add it.\n<longcat_tool_call>{BODY}</longcat_tool_call>",
+    # Nobody knows whether it is meant twice.
+    f"{BODY}\n{BODY}",
+    f'{{"calls": [{BODY}]}}\n{{"calls": [{BODY}]}}',
 ]
+SEVERAL = [{"name": "notes__add", "arguments": {"n": each}} for each in range(3)]
 
 
 @promise("models:ends")
@@ -178,6 +206,27 @@ def test_a_call_amid_words_is_seen_and_not_taken(text):
     found = calls_written_down(text, SCHEMAS.get)
     assert found is not None
     assert not found.whole
+
+
+@promise("models:calls-in-a-row")
+@pytest.mark.parametrize(
+    "text",
+    [
+        # NousResearch/hermes-agent#87900: Qwen2.5 Coder behind Ollama
+        "\n".join(map(json.dumps, SEVERAL)),
+        "".join(map(json.dumps, SEVERAL)),
+        "```json\n" + "\n\n".join(json.dumps(each, indent=2) for each in SEVERAL) + "\n```",
+        f"<think>Three.</think>\n{' '.join(map(json.dumps, SEVERAL))}",
+        f"{json.dumps(SEVERAL[:1])}\n{json.dumps(SEVERAL[1:])}",
+    ],
+)
+def test_several_calls_that_follow_each_other_as_json_are_all_read(text):
+    found = calls_written_down(text, SCHEMAS.get)
+    assert found is not None
+    assert found.whole
+    assert [arguments_of(call)["n"] for call in found.calls] == [0, 1, 2]
+    assert end_of(text) == ("done", True)
+    assert end_of(text, CALLED) == ("disguised", False)
 
 
 def end_of(text, *items, forgotten=0, way="functions"):
@@ -354,7 +403,11 @@ def test_the_definition_of_a_function_is_no_call(text):
 
 @promise("models:bounded")
 @pytest.mark.parametrize(
-    "text", ["a" + ".a" * 900 + "()", "<tool_call>" * 3000, "notes__add(n=" + "-" * 3000 + "1)", '{"a":' * 9000]
+    "text",
+    [
+        *("a" + ".a" * 900 + "()", "<tool_call>" * 3000, "notes__add(n=" + "-" * 3000 + "1)", '{"a":' * 9000),
+        BODY + "\n" + '{"a":' * 9000,
+    ],
 )
 def test_an_answer_of_any_depth_is_read_without_fault(text):
     assert end_of(text)[1] is False
@@ -372,6 +425,9 @@ def test_an_answer_of_any_depth_is_read_without_fault(text):
         ("<tool_call>a\n<arg_key>", "</arg_key><arg_value>", "b"),
         ("<|channel|>commentary to=a", "<|message|>{", "b"),
         ("<|channel|>commentary to=", "a", "b"),
+        ("<tools>{", "] ", "b"),
+        (BODY, BODY, "b"),
+        (BODY, "\n", "b"),
     ],
 )
 def test_the_time_to_read_a_text_grows_with_its_length_and_not_with_its_square(repeated):
