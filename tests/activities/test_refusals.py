@@ -274,6 +274,18 @@ CAUSES = [
     (429, openai("Rate limit reached for x. Visit https://platform.openai.com/account/rate-limits to learn more."), ""),
     # code-yeongyu/senpi#1466
     (429, openai("Too many tokens per minute."), ""),
+    # anomalyco/opencode#7463: Cerebras
+    (
+        429,
+        {
+            "message": "Tokens per minute limit exceeded - too many tokens processed.",
+            "type": "too_many_tokens_error",
+            "param": "quota",
+            "code": "token_quota_exceeded",
+        },
+        "",
+    ),
+    (429, openai("Tokens per minute limit exceeded - too many tokens processed."), ""),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
     # a gateway that was sent a page of HTML: no model wrote that
