@@ -35,8 +35,10 @@ MOST_TOLD = 400
 LOADING_S = 10.0
 """How long is waited for a model that its endpoint is loading."""
 _DEPTH = 6
+_MESSAGES = ("error_msg", "error_message")
+"""What holds the words of an error beside the name of its kind."""
 _TEXTS = (
-    *("message", "msg", "detail", "error", "errors", "title", "status_msg", "error_msg", "base_resp", "reason"),
+    *("message", "msg", "detail", "error", "errors", "title", "status_msg", *_MESSAGES, "base_resp", "reason"),
     *("description", "raw", "metadata", "details", "fault", "faultstring", "cause", "innererror", "Message", "text"),
 )
 _NUMBER = re.compile(r"\d[\d,_]*")
@@ -314,7 +316,8 @@ def tells_of_error(chunk: dict[str, Any]) -> bool:
         return False
     told = chunk.get("base_resp")
     is_refused = chunk.get("success") is False or (isinstance(told, dict) and bool(told.get("status_code")))
-    return has_error(chunk) or is_refused or "error" in (chunk.get("object"), chunk.get("type"))
+    is_named = any(map(chunk.get, _MESSAGES)) or "error" in (chunk.get("object"), chunk.get("type"))
+    return has_error(chunk) or is_refused or is_named
 
 
 def has_error(holder: dict[str, Any]) -> bool:

@@ -466,6 +466,12 @@ async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none()
         ({"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, ModelRefused),
         ({"type": "error", "message": "it is overloaded"}, ModelUnavailable),
         ({"success": False, "errors": [{"message": "it is overloaded"}]}, ModelUnavailable),
+        # NousResearch/hermes-agent#65631, NousResearch/hermes-agent#68451: DeepInfra, Venice
+        (
+            {"choices": None, "error_type": "BadRequestError", "error_message": "over the maximum context length"},
+            ModelRefused,
+        ),
+        ({"choices": [], "error_type": "InternalError", "error_message": "it is overloaded"}, ModelUnavailable),
     ):
         first, said = f"data: {json.dumps(form)}\n\n", "context length|insufficient balance|is overloaded"
         with pytest.raises(kind, match=said) as caught:
@@ -474,7 +480,11 @@ async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none()
         with pytest.raises(ModelUnavailable, match=said) as caught:
             await streamed(tail=words + first)
         assert caught.value.facts["unbilled"] is False
-    for other in ({"message": "Searching."}, {"choices": [], "base_resp": {"status_code": 0, "status_msg": "success"}}):
+    for other in (
+        {"message": "Searching."},
+        {"choices": [], "base_resp": {"status_code": 0, "status_msg": "success"}},
+        {"choices": [], "error_type": None, "error_message": ""},
+    ):
         told = f"data: {json.dumps(other)}\n\n"
         completion = await streamed(tail=told + words + told + end + told)
         assert (completion.message["content"], completion.finish_reason) == ("half", "stop")
