@@ -39,6 +39,8 @@ class Dialect(BaseModel):
     """Whether it accepts answers of tools in the history; otherwise what to do is asked for as JSON."""
     opaque: bool = True
     """Whether what it put beside its answers is given back to it."""
+    stream: bool = False
+    """Whether it answers in streams only, so that it is asked for one even when nobody reads along."""
     images: bool = True
     """Whether it takes pictures, where the model does."""
     files: bool = True

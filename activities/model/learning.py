@@ -103,6 +103,9 @@ class Lessons:
     def _lessons(self, refusal: Refusal, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield what the words of a refusal may mean, the likeliest first."""
         said = own_words(refusal, canonical(request))
+        if "stream" in refusal.lesson:
+            # Nothing else has to go: it is taken together with a stream.
+            yield refusal.lesson
         if refusal.cause in {"answer_limit", "too_many_functions"}:
             yield from self._bounded(refusal, request)
         if refusal.cause == "function_schema":

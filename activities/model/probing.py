@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from activities.endpoints.dialect import PLAIN, told
 from activities.endpoints.endpoints import Target
-from activities.model.completion import RequestRefused, complete, written
+from activities.model.completion import RequestRefused, complete, say_nothing, written
 from activities.model.learned import LearnedDialects
 from activities.model.learning import Lessons
 from activities.model.sending import dialect_of, request_in, with_names
@@ -39,7 +39,10 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
             asked = shaped(request, lessons.dialect)
             form = await request_in(target, asked, written(asked))
             client = await target.client.opened()
-            await complete(client, form.whole(), listed=target.listed, within_s=within_s)
+            is_stream = lessons.dialect.stream
+            post = form.streamed(lessons.dialect.without) if is_stream else form.whole()
+            say = say_nothing if is_stream else None
+            await complete(client, post, listed=target.listed, within_s=within_s, say=say)
         except RequestRefused as error:
             if error.refusal.cause == "unknown_model":
                 raise await with_names(error, target) from error

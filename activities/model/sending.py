@@ -20,6 +20,7 @@ from activities.model.completion import (
     RequestRefused,
     TooManyRequests,
     complete,
+    say_nothing,
     with_media,
     written,
 )
@@ -265,7 +266,10 @@ class Sending:
     async def _completed(
         self, ask: calls.AskModel, held: RunHandles, prepared: _ReadyRequest, trial: _Trial
     ) -> Completion:
-        """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
+        """Send a request once; where somebody watches the run, what the model says is passed on while it arrives.
+
+        An endpoint that answers in streams only is asked for one in any case.
+        """
         target, way = trial.target, trial.ways[0]
         trial.streamed = {}
         await self.pausing.wait(_limited(target))
@@ -274,15 +278,17 @@ class Sending:
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
             is_said = ask.closing or (way == "functions" and ask.purpose == "step")
-            if telling is None or not is_said or not self.observations.may_stream(ask.model):
+            is_told = telling is not None and is_said and self.observations.may_stream(ask.model)
+            if not is_told and not trial.dialect.stream:
                 return await whole()
+            say = telling.say if telling is not None and is_told else say_nothing
             streamed = prepared.written.streamed(trial.dialect.without)
             trial.streamed = STREAMED
             try:
-                completion = await complete(client, streamed, listed=target.listed, say=telling.say)
+                completion = await complete(client, streamed, listed=target.listed, say=say)
             except RequestRefused as error:
                 said = error.refusal.text.lower()
-                may_be_stream = not error.refusal.cause or "stream" in said
+                may_be_stream = not trial.dialect.stream and (not error.refusal.cause or "stream" in said)
                 if "stream_options" in said and "stream_options" not in trial.dialect.without:
                     # It is asked again for a stream, and not what it used.
                     may_be_stream = False

@@ -9,6 +9,7 @@ from activities.media.parts import joined, without
 from activities.model.functions import NAMES
 from activities.model.message import OWN
 from activities.model.schemas import called, simple
+from activities.model.streaming import STREAMED
 
 LIMIT = "max_completion_tokens"
 """What requests call the limit of an answer until they are sent."""
@@ -32,6 +33,8 @@ def shaped(request: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
     found["messages"] = _messages(request["messages"], dialect)
     if "tools" in found:
         found["tools"] = _functions(found["tools"], dialect)
+    if dialect.stream:
+        found |= {name: value for name, value in STREAMED.items() if name not in dialect.without}
     if LIMIT in found:
         most = min(found.pop(LIMIT), dialect.answer_tokens or request[LIMIT])
         if dialect.limit != "none":

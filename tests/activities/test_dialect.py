@@ -11,9 +11,12 @@ from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
 from activities.model.completion import HttpPost, complete, written
 from activities.model.learned import HELD_S, LearnedDialects
+from activities.model.learning import Lessons
 from activities.model.message import MessageExtras, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
 from activities.model.output import value_in
+from activities.model.probing import probe
+from activities.model.refusals import refusal_of
 from activities.model.request import messages_of
 from activities.model.schemas import simple
 from activities.model.shaping import shaped
@@ -122,8 +125,51 @@ def test_what_is_no_part_of_a_dialect_is_not_learned():
     assert twice.lesson(PLAIN) == {"limit": "max_tokens", "without": ["a", "b"]}
 
 
-def target(name="m", where="http://a/v1"):
-    return Target(name, False, name, where, ModelClient(), None)
+def target(name="m", where="http://a/v1", client=None):
+    return Target(name, False, name, where, client or ModelClient(), None)
+
+
+STREAMS_ONLY = [
+    # langchain4j/langchain4j#3974, musistudio/claude-code-router#948, infiniflow/ragflow#5912: DashScope, ModelScope
+    ("parameter.enable_thinking must be set to false for non-streaming calls", "invalid_parameter_error"),
+    ("enable thinking can not be support when `stream=False`.", "invalid_parameter_error"),
+    ("This model only support stream mode, please enable the stream parameter.", "invalid_parameter_error"),
+    # nullclaw/nullclaw#231: Fireworks; leookun/cursor-byok#14: Codex
+    ("Requests with max_tokens > 4096 must have stream=true", "BAD_REQUEST"),
+    ("Stream must be set to true", None),
+]
+
+
+@promise("models:streams-only")
+@pytest.mark.parametrize(("message", "code"), STREAMS_ONLY)
+def test_a_model_that_answers_in_streams_only_is_asked_for_them_and_nothing_else_goes(message, code):
+    request, lessons = {**REQUEST, "reasoning_effort": "high"}, Lessons(PLAIN)
+    refusal = refusal_of(400, {"error": {"message": message, "code": code, "type": "invalid_request_error"}})
+    assert lessons.learns(refusal, request)
+    assert lessons.dialect.lesson(PLAIN) == {"stream": True}
+    assert shaped(request, lessons.dialect) == {**request, **STREAMED}
+    # The fields of a stream go where they are refused.
+    said = "body.stream_options: Extra inputs are not permitted"
+    assert lessons.learns(refusal_of(422, {"error": {"message": said}}), request)
+    assert shaped(request, lessons.dialect) == {**request, "stream": True}
+
+
+@promise("models:streams-only")
+async def test_a_probe_learns_that_a_model_answers_in_streams_only(tmp_path):
+    message, code = STREAMS_ONLY[0]
+
+    def streaming(talk):
+        return Reply(text="Hi") if talk.body.get("stream") else Reply(status=400, text=message, code=code)
+
+    learned = LearnedDialects(tmp_path)
+    async with ScriptedModel(streaming) as model:
+        client = ModelClient(model.base_url, "none")
+        asked = target(where=model.base_url, client=client)
+        found = await probe(asked, learned, within_s=10)
+        assert (found.answered, found.lesson) == (True, "stream: True")
+        assert (await probe(asked, learned, within_s=10)).refused == ()
+        await client.close()
+        assert [body.get("stream", False) for body in model.requests] == [False, True, True]
 
 
 @promise("models:dialects")

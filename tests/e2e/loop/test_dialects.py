@@ -133,6 +133,12 @@ def short_answers(body):
     return refused(text) if body["max_completion_tokens"] > 1000 else None
 
 
+def streams_only(body):
+    # langchain4j/langchain4j#3974: Qwen3 by DashScope, which thinks in streams only
+    text = "parameter.enable_thinking must be set to false for non-streaming calls"
+    return None if body.get("stream") else refused(text, "invalid_parameter_error")
+
+
 def known_fields_only(body):
     # karthink/gptel#774, janhq/jan#8136, Kilo-Org/kilocode#10375
     for place, message in enumerate(body["messages"]):
@@ -158,6 +164,7 @@ RULES = {
     "poison": no_barometer,
     "few": few_functions,
     "short": short_answers,
+    "streams": streams_only,
     "unknownfields": known_fields_only,
 }
 
