@@ -36,7 +36,7 @@ NATIVE_GUESSES: Guesses = ({"opaque": False},)
 _NOT_TAKEN = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|accepted|recogni[sz]ed|valid|a valid)|unrecogni[sz]ed"
     r"|unknown|unexpected|extra|additional propert|invalid|forbidden|cannot|deprecated|does(?: not|n't) support"
-    r"|no longer"
+    r"|no longer|input should be ['\"]"
 )
 EFFORT = "reasoning_effort"
 _THINKING = re.compile(r"reasoning[._ ]?effort|\beffort\b|thinking")

@@ -52,6 +52,11 @@ REFUSED = [
     "Unsupported parameter: 'reasoning_effort' is not supported with this model.",
     "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.",
     "[{'loc': ('body', 'reasoning_effort'), 'msg': 'Extra inputs are not permitted'}]",
+    # router-for-me/CLIProxyAPI#1572: SGLang
+    (
+        "1 validation error: {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be "
+        "'low', 'medium' or 'high'\", 'input': 'xhigh', 'ctx': {'expected': \"'low', 'medium' or 'high'\"}}"
+    ),
     # the same in the words of native APIs
     "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
     "output_config.effort: Extra inputs are not permitted",

@@ -148,6 +148,13 @@ CAUSES = [
         ),
         "too_many_functions",
     ),
+    # HunorLaczko/ha-groq-cloud-api#25, anomalyco/opencode#28911
+    (400, openai("'tools' : maximum number of items is 128"), "too_many_functions"),
+    (
+        400,
+        openai("Maximum tools limit reached. 219 tools have been provided but the maximum is 200."),
+        "too_many_functions",
+    ),
     # ruvnet/ruflo#1294, Automattic/wordpress-mcp#103
     (
         400,
@@ -388,6 +395,8 @@ def learned_from(body, status=400, times=1):
     [
         ("tools: array too long, maximum length 6", {"functions": 6}),
         ("tools: array too long, maximum length 1", {}),
+        ("'tools' : maximum number of items is 6", {"functions": 6}),
+        ("Maximum tools limit reached. 7 tools have been provided but the maximum is 6.", {"functions": 6}),
         ("max_tokens must be at most 300", {"answer_tokens": 300}),
         ("max_tokens must be at most 1", {}),
     ],
