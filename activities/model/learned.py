@@ -74,7 +74,7 @@ class LearnedDialects:
         return True
 
     def note(self, target: Target, lesson: Mapping[str, Any], why: str) -> None:
-        """Note what was learned besides what is known."""
+        """Note what was learned besides what is known; a lesson that names a default undoes an older one."""
         known = dict(self._file.entries())
         last = self.of(target)
         before = PLAIN.taught(last)
@@ -84,9 +84,10 @@ class LearnedDialects:
         log.info("model.learned", model=target.name, where=target.where, lesson=dict(lesson))
         key = _key(target)
         replaced = known.pop(key, None)
-        # A new lesson does not keep the older ones for longer.
-        at = replaced.at if replaced is not None and last else self._clock()
-        known[key] = EndpointKnowledge(model=target.name, where=target.where, lesson=together, why=why, at=at)
+        if together:
+            # A new lesson does not keep the older ones for longer.
+            at = replaced.at if replaced is not None and last else self._clock()
+            known[key] = EndpointKnowledge(model=target.name, where=target.where, lesson=together, why=why, at=at)
         self._file.keep(known)
 
 

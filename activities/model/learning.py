@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.endpoints.dialect import Dialect
+from activities.endpoints.dialect import PLAIN, Dialect
 from activities.model.functions import NAMES
 from activities.model.message import OWN
 from activities.model.refusals import Refusal, media_refused, numbers_in, own_words
@@ -38,6 +38,7 @@ _NOT_TAKEN = re.compile(
     r"|unknown|unexpected|extra|additional propert|invalid|forbidden|cannot|deprecated|does(?: not|n't) support"
     r"|no longer|input should be ['\"]"
 )
+_STREAM = re.compile(r"\bstream(?:s|ed|ing)?\b")
 EFFORT = "reasoning_effort"
 _THINKING = re.compile(r"reasoning[._ ]?effort|\beffort\b|thinking")
 """What the APIs of vendors call it."""
@@ -58,6 +59,8 @@ class Lessons:
     """The form before anything was guessed."""
     known: list[Dialect] = field(default_factory=list[Dialect])
     """The forms that were refused."""
+    given: Dialect = PLAIN
+    """How the endpoint is spoken to before anything was learned."""
 
     def learns(self, refusal: Refusal, request: dict[str, Any], *, guess: bool = False) -> bool:
         """Take another form that the words of a refusal ask for; return whether there is one.
@@ -111,9 +114,18 @@ class Lessons:
         if refusal.cause == "function_schema":
             yield from self._of_functions(said, request)
         yield from self._of_fields(said, request)
+        if self._is_stream_refused(refusal, said):
+            # Behind a gateway another endpoint may answer than the one that has taught this.
+            yield {"stream": False}
         if refusal.cause == "form":
             yield self._next(refusal.lesson)
             yield from refusal.then
+
+    def _is_stream_refused(self, refusal: Refusal, said: str) -> bool:
+        """Return whether a refusal names streams, for which the endpoint is asked by what was learned alone."""
+        if not self.dialect.stream or self.given.stream or "stream" in refusal.lesson:
+            return False
+        return _STREAM.search(said) is not None and _NOT_TAKEN.search(said) is not None
 
     def _bounded(self, refusal: Refusal, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield a limit that leaves room for what no run can do without."""

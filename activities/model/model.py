@@ -246,12 +246,14 @@ class Model(Activities):
         if not found.written and (form is not None or message.get("tool_calls")):
             self.observations.note_form(ask.model, ask.run, form)
         seen, since = self.observations.refused_in(target, transcript)
+        # Where the only lesson was undone, an older message still has it.
+        is_learned = bool(sent.lesson or sent.news)
         notes: dict[str, Any] = {
             "form": form or ("text" if sent.way != "functions" else None),
             "by": target.by,
             "refuses": sorted({*seen, *sent.refused} - {sent.way}),
             "written": found.written,
-            "dialect": {"of": maker(target), "lesson": sent.lesson, "at": sent.lesson_at} if sent.lesson else None,
+            "dialect": {"of": maker(target), "lesson": sent.lesson, "at": sent.lesson_at} if is_learned else None,
         }
         notes["refused_at"] = since if notes["refuses"] else None
         for item in parser.items[:1]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from activities.endpoints.dialect import PLAIN, told
+from activities.endpoints.dialect import told
 from activities.endpoints.endpoints import Target
 from activities.model.completion import RequestRefused, complete, say_nothing, written
 from activities.model.learned import LearnedDialects
@@ -31,8 +31,9 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
     Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:
     an endpoint that refuses it has read it, so the key and the model are known.
     """
-    begun = dialect_of(target).taught(learned.of(target))
-    lessons, refused = Lessons(begun), list[str]()
+    given = dialect_of(target)
+    begun = given.taught(learned.of(target))
+    lessons, refused = Lessons(begun, given=given), list[str]()
     request = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], LIMIT: _LEAST.get(target.api, 1)}
     while True:
         try:
@@ -52,5 +53,5 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
             return ProbeResult(tuple(refused), answered=False)
         lesson = lessons.dialect.lesson(begun)
         if lesson:
-            learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), f"; {refused[-1]}")
+            learned.note(target, lesson, f"; {refused[-1]}")
         return ProbeResult(tuple(refused), told(lesson))

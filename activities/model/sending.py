@@ -188,7 +188,8 @@ class Sending:
         if not begun.answers and ways[0] == "functions":
             ways = self.observations.without_functions(target, loaded.transcript) or ways
         begun_at = None if last is None else float(last["at"])
-        lessons = Lessons(begun, GUESSES if target.api == "chat" else NATIVE_GUESSES)
+        guesses = GUESSES if target.api == "chat" else NATIVE_GUESSES
+        lessons = Lessons(begun, guesses, given=self._given(target))
         return _Trial(ways, tuple(ways), lessons, begun, self.settings.context_tokens, target, begun_at)
 
     def _given(self, target: Target) -> Dialect:
@@ -270,7 +271,7 @@ class Sending:
 
         An endpoint that answers in streams only is asked for one in any case.
         """
-        target, way = trial.target, trial.ways[0]
+        target, way, dialect = trial.target, trial.ways[0], trial.dialect
         trial.streamed = {}
         await self.pausing.wait(_limited(target))
         client = await target.client.opened()
@@ -278,27 +279,26 @@ class Sending:
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
             is_said = ask.closing or (way == "functions" and ask.purpose == "step")
-            is_told = telling is not None and is_said and self.observations.may_stream(ask.model)
-            if not is_told and not trial.dialect.stream:
+            may_stream = dialect.stream or self.observations.may_stream(ask.model)
+            is_told = telling is not None and is_said and may_stream
+            if not is_told and not dialect.stream:
                 return await whole()
             say = telling.say if telling is not None and is_told else say_nothing
-            streamed = prepared.written.streamed(trial.dialect.without)
-            trial.streamed = STREAMED
+            streamed = prepared.written.streamed(dialect.without)
+            # A dialect of streams adds this itself.
+            trial.streamed = {} if dialect.stream else STREAMED
             try:
                 completion = await complete(client, streamed, listed=target.listed, say=say)
             except RequestRefused as error:
-                said = error.refusal.text.lower()
-                may_be_stream = not trial.dialect.stream and (not error.refusal.cause or "stream" in said)
-                if "stream_options" in said and "stream_options" not in trial.dialect.without:
-                    # It is asked again for a stream, and not what it used.
-                    may_be_stream = False
-                if not (may_be_stream and _costs_nothing(error)):
+                if not _may_be_the_stream(error, dialect):
                     raise
-                # It may be the stream that the endpoint does not take.
+                # A refusal of this request is none of a stream.
+                trial.streamed = {}
                 completion = await whole()
                 self.observations.note_unstreamed(ask.model)
                 return completion
-            if not completion.reported and end_of(completion.finish_reason, completion.message) != "broken":
+            is_broken = end_of(completion.finish_reason, completion.message) == "broken"
+            if not (dialect.stream or completion.reported or is_broken):
                 self.observations.note_unstreamed(ask.model)
             return completion
 
@@ -387,7 +387,7 @@ class Sending:
         unseeing = {"images", "files"}
         lesson = {name: value for name, value in trial.dialect.lesson(trial.begun).items() if name not in unseeing}
         if lesson and trial.last is not None:
-            self.learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), trial.last.refusal.told)
+            self.learned.note(target, lesson, trial.last.refusal.told)
         if not completion.reported or completion.finish_reason == MALFORMED:
             return
         counted = usage.input_cached_tokens + usage.input_new_tokens
@@ -434,6 +434,17 @@ def _room_told(error: ContextTooLong, trial: _Trial, request: dict[str, Any]) ->
     told = numbers_in(error.refusal, canonical(request)).get("context_tokens")
     room = trial.dialect.context_tokens or trial.target.context_tokens
     return told if told is not None and told >= LEAST_CONTEXT and (room is None or told < room) else None
+
+
+def _may_be_the_stream(error: RequestRefused, dialect: Dialect) -> bool:
+    """Return whether it may be the stream that an endpoint does not take, though it may take the rest."""
+    said = error.refusal.text.lower()
+    if dialect.stream or not _costs_nothing(error):
+        return False
+    if "stream_options" in said and "stream_options" not in dialect.without:
+        # It is asked again for a stream, and not what it used.
+        return False
+    return not error.refusal.cause or "stream" in said
 
 
 def _costs_nothing(error: RequestRefused) -> bool:

@@ -154,6 +154,29 @@ def test_a_model_that_answers_in_streams_only_is_asked_for_them_and_nothing_else
     assert shaped(request, lessons.dialect) == {**request, "stream": True}
 
 
+@promise("models:streams-unlearned")
+def test_streams_that_were_learned_are_unlearned_where_they_are_refused_and_those_that_were_named_are_not(tmp_path):
+    learned, of, streams = LearnedDialects(tmp_path), target(), Dialect(stream=True)
+    learned.note(of, {"stream": True, "limit": "max_tokens"}, "")
+    refusal = refusal_of(400, {"error": {"message": "Streaming is not supported for this model."}})
+    lessons = Lessons(PLAIN.taught(learned.of(of)))
+    assert lessons.learns(refusal, REQUEST)
+    assert "stream" not in shaped(REQUEST, lessons.dialect)
+    learned.note(of, {"stream": False}, "")
+    assert learned.of(of) == {"limit": "max_tokens"}
+    learned.note(of, {"limit": "max_completion_tokens"}, "")
+    assert [*learned.lately()] == []
+    for message, given in (
+        ("Streaming is not supported for this model.", streams),
+        ("body.stream_options: Extra inputs are not permitted", PLAIN),
+        (STREAMS_ONLY[0][0], PLAIN),
+        ("The server is busy with other streams.", PLAIN),
+    ):
+        lessons = Lessons(streams, given=given)
+        lessons.learns(refusal_of(400, {"error": {"message": message}}), REQUEST)
+        assert lessons.dialect.stream
+
+
 @promise("models:streams-only")
 async def test_a_probe_learns_that_a_model_answers_in_streams_only(tmp_path):
     message, code = STREAMS_ONLY[0]

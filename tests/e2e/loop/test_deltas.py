@@ -139,6 +139,61 @@ async def test_an_endpoint_that_refuses_to_be_asked_what_a_stream_used_is_asked_
     assert ["stream_options" in request for request in requests] == [True, False, False, False]
 
 
+STREAMS_ONLY = Reply(status=400, text="This model only supports streaming, so that it must have stream=true")
+
+
+@promise("models:streams-watched")
+async def test_what_a_model_says_that_answers_in_streams_only_is_read_along_though_it_tells_no_usage(open_engine):
+    def streaming(talk, reply):
+        return reply.model_copy(update={"reports_usage": False}) if talk.body.get("stream") else STREAMS_ONLY
+
+    slow = Reply(text=SAID, piece=7, pause_s=0.05)
+    model = Watched(
+        *(slow.model_copy(update={"calls": calls}) for calls in ([("search_tools", {"query": "a"})], finish("ok"))),
+        how=streaming,
+    )
+    async with open_engine(model, cached=10) as engine:
+        result, _, deltas, _ = await watched(engine, model)
+    assert result["outcome"] == "completed"
+    texts = {step: "".join(delta.text for delta in deltas if delta.step == step) for step in (2, 3)}
+    assert [texts[2][:20], texts[3][:20]] == [WORDS[:20], WORDS[:20]]
+
+
+@promise("models:streams-watched")
+async def test_a_refusal_of_both_forms_of_an_answer_teaches_that_it_has_to_be_a_stream(open_engine):
+    def picky(talk, reply):
+        if not talk.body.get("stream"):
+            return STREAMS_ONLY
+        blank = any(message["role"] == "assistant" and message["content"] is None for message in talk.messages)
+        return Reply(status=400) if blank else reply
+
+    model = Watched(Reply(calls=[("search_tools", {"query": "a"})]), Reply(calls=finish("ok")))
+    # The first answer is a whole one; after that the endpoint is another one.
+    model.how = lambda talk, reply: picky(talk, reply) if len(talk.messages) > 2 else reply
+    async with open_engine(model, cached=10) as engine:
+        result, _, _, _ = await watched(engine, model)
+        requests = engine.model.requests
+    assert result["outcome"] == "completed"
+    assert all("tools" in request for request in requests)
+    assert [request.get("stream", False) for request in requests[-2:]] == [True, True]
+
+
+@promise("models:streams-unlearned")
+async def test_a_gateway_that_leads_to_an_endpoint_without_streams_is_asked_for_none_any_more(open_engine):
+    def changing(talk, reply):
+        if not any(message["role"] == "tool" for message in talk.messages):
+            return reply if talk.body.get("stream") else STREAMS_ONLY
+        return Reply(status=400, text="stream: not supported by this model") if talk.body.get("stream") else reply
+
+    model = Watched(Reply(calls=[("search_tools", {"query": "a"})]), Reply(calls=finish("ok")), how=changing)
+    model.gate.set()
+    async with open_engine(model, cached=10) as engine:
+        handle = await engine.start("Look at the invoices")
+        assert (await handle.result())["outcome"] == "completed"
+        requests = engine.model.requests
+    assert [request.get("stream", False) for request in requests] == [False, True, True, False, False]
+
+
 @promise("models:deltas-options")
 async def test_a_stream_that_its_endpoint_breaks_off_is_no_reason_to_ask_for_no_other_one(open_engine):
     broken = Reply(text=WORDS, finish_reason="insufficient_system_resource", reports_usage=False)
