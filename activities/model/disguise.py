@@ -5,6 +5,7 @@ and a fence apart; a call amid other words is found, so that the model can be to
 """
 
 import ast
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -226,17 +227,28 @@ def _several(text: str, parameters: Parameters) -> WrittenCalls | None:
     What is there twice, or is a whole answer, is not taken: nobody knows whether all of it is meant.
     """
     calls: list[Call] = []
-    whole = True
+    whole, known = True, set[str]()
     for value in _values(text):
         found = _calls_of(value, parameters)
         if not found or not all(_names(call, parameters) for call in found):
             return None
         is_answer = isinstance(value, dict) and bool(value.keys() & {"calls", "tool_calls"})
-        whole = whole and not is_answer and all(call not in calls for call in found)
+        for meant in map(_meant, found):
+            whole = whole and not is_answer and meant not in known
+            known.add(meant)
         calls += found
         if len(calls) > MOST_CALLS:
             break
     return WrittenCalls(tuple(calls), whole) if calls else None
+
+
+def _meant(call: Call) -> str:
+    """Return a call in one form, however its arguments are written."""
+    given = call["function"]["arguments"]
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError):
+            given = json.loads(given)
+    return json.dumps([call["function"]["name"], given or {}], sort_keys=True)
 
 
 def _values(text: str) -> Iterable[Any]:
@@ -298,11 +310,17 @@ def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
     return tuple(found) or None
 
 
+@cache
+def _wrappers() -> re.Pattern[str]:
+    return re.compile(rf"(?:(?:{'|'.join(data_beside(__file__)['wrappers'])})\s*+)++", re.DOTALL)
+
+
 def _unwrapped(text: str) -> str:
-    """Return a string without the marks around all of its calls."""
-    for pattern in _patterns("wrappers"):
-        text = pattern.sub("", text).strip()
-    return text
+    """Return a string without the marks around all of its calls; amid it they may belong to an argument."""
+    if (first := _wrappers().match(text)) is not None:
+        text = text[first.end() :]
+    runs = [*_wrappers().finditer(text)]
+    return text[: runs[-1].start()].strip() if runs and runs[-1].end() == len(text) else text
 
 
 def _marked(text: str, parameters: Parameters, depth: int = 0) -> WrittenCalls:
@@ -312,6 +330,9 @@ def _marked(text: str, parameters: Parameters, depth: int = 0) -> WrittenCalls:
     while place < len(text) and len(calls) <= MOST_CALLS:
         if text[place].isspace() or text[place] in ",;":
             place += 1
+            continue
+        if (wrapper := _wrappers().match(text, place)) is not None:
+            place = wrapper.end()
             continue
         match = next((m for form in _patterns("calls") if (m := form.match(text, place)) is not None), None)
         read = None if match is None else _read(match.groupdict(), parameters, depth)

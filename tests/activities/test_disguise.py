@@ -20,6 +20,7 @@ SCHEMAS = {
 }
 ONE = {"text": "3.10"}
 BODY = json.dumps({"name": "notes__add", "arguments": ONE})
+OTHER = json.dumps({"name": "notes__add", "arguments": {"text": "2"}})
 
 
 def deepseek(*parts):
@@ -82,6 +83,7 @@ WRITTEN = [
     ),
     "<seed:tool_call><function=notes__add><parameter=text>3.10</parameter></function></seed:tool_call>",
     f"<seed:tool_call>{BODY}</seed:tool_call>",
+    f"<seed:tool_calls><seed:tool_call>{BODY}</seed:tool_call></seed:tool_calls>",
     # sipeed/picoclaw#2049, lablup/mlxcel#765: LongCat
     f"<longcat_tool_call>{BODY}</longcat_tool_call>",
     (
@@ -136,6 +138,18 @@ AMID = [
     # Nobody knows whether it is meant twice.
     f"{BODY}\n{BODY}",
     f'{{"calls": [{BODY}]}}\n{{"calls": [{BODY}]}}',
+    f"[{BODY}, {BODY}]\n{OTHER}",
+    f"{BODY}\n{json.dumps({'name': 'notes__add', 'arguments': json.dumps(ONE)})}",
+    f"{json.dumps({'name': 'finish'})}\n{json.dumps({'name': 'finish', 'arguments': {}})}",
+    # vllm-project/vllm#33083, where it is not the whole of what is said, or without an end
+    f"<tools>\n{BODY}\n{OTHER}\n</tools>",
+    f"I add it.\n<tools>{BODY}</tools>",
+    f"<tools>{BODY}",
+    f"<tools>{BODY}</tools>\nDone.",
+    f"I add it.\n<tool_use>{BODY}</tool_use>",
+    f"<tool_use>{BODY}",
+    # Its argument ends its mark.
+    "<seed:tool_call>" + BODY.replace("3.10", "a </seed:tool_call> b") + "</seed:tool_call>",
 ]
 SEVERAL = [{"name": "notes__add", "arguments": {"n": each}} for each in range(3)]
 
@@ -192,6 +206,36 @@ def test_a_call_in_the_notation_of_a_template_is_read_with_its_values_as_they_we
     assert found is not None
     assert found.whole
     assert [(call["function"]["name"], arguments_of(call)) for call in found.calls] == [("notes__add", ONE)]
+
+
+MARKED = "a <tool_calls> b</seed:tool_calls> <|im_end|> </minimax:tool_call> functools[ </s> <|tool_call|> c"
+
+
+@promise("models:disguised")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        *(("<tool_call>", "</tool_call>"), ("<tool_calls>[", "]</tool_calls>"), ("<|python_tag|>", "<|eom_id|></s>")),
+        *(("functools[", "]"), ("<seed:tool_call>", "</seed:tool_call>"), ("[TOOL_CALLS][", "]</s>")),
+        *(("<minimax:tool_call><tool_call>", "</tool_call></minimax:tool_call>"), ("<tools>", "</tools> <|im_end|>")),
+    ],
+)
+def test_marks_that_an_argument_holds_stay_in_it(before, after):
+    body = BODY.replace("3.10", MARKED)
+    found = calls_written_down(f"{before}{body}{after}", SCHEMAS.get)
+    assert found is not None
+    assert found.whole
+    assert [arguments_of(call) for call in found.calls] == [{"text": MARKED}]
+
+
+@promise("models:disguised")
+@pytest.mark.parametrize("mark", ["seed:tool_call", "longcat_tool_call", "tool_call"])
+@pytest.mark.parametrize("between", ["", "\n", "</tool_calls>\n<tool_calls>"])
+def test_several_calls_in_the_notation_of_a_template_are_all_read(mark, between):
+    found = calls_written_down(between.join(f"<{mark}>{body}</{mark}>" for body in (BODY, OTHER)), SCHEMAS.get)
+    assert found is not None
+    assert found.whole
+    assert [arguments_of(call)["text"] for call in found.calls] == ["3.10", "2"]
 
 
 @promise("models:disguised")
@@ -426,6 +470,9 @@ def test_an_answer_of_any_depth_is_read_without_fault(text):
         ("<|channel|>commentary to=a", "<|message|>{", "b"),
         ("<|channel|>commentary to=", "a", "b"),
         ("<tools>{", "] ", "b"),
+        ("<tool_call>", "<|im_end|>", "b"),
+        ("<tool_call>", "</s> ", "b"),
+        ("<tool_call>]", " ", "</tools"),
         (BODY, BODY, "b"),
         (BODY, "\n", "b"),
     ],
