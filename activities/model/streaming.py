@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
+from activities.endpoints.usage import has_counts
 from activities.model.functions import FINISH
 from activities.model.message import as_function, beside, grown, text_of, whole_arguments
 from activities.model.refusals import AnswerBroken, fault_in, has_error, tells_of_error
@@ -364,7 +365,9 @@ class StreamedAnswer:
             if self._is_answered or self._usage:
                 raise AnswerBroken(self._fault)
             return self._fault
-        if not self.done and self._finish_reason is None:
+        # Nothing but what was used: the answer is withheld whole.
+        is_withheld = not self._is_answered and has_counts({"usage": self._usage})
+        if not (self.done or is_withheld) and self._finish_reason is None:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
         if not self._calls and self._finish_reason in CALLED:
             for piece in self._elsewhere:
@@ -373,7 +376,7 @@ class StreamedAnswer:
         # Some end with a call of nothing.
         calls = [call.wire() for call in self._in_order() if call.name or call.arguments or call.whole]
         message = {**self._beside, "role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
-        usage = self._usage if self._counts_all else None
+        usage = self._usage if self._counts_all or is_withheld else None
         return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": usage}
 
     def _in_order(self) -> list[_Call]:

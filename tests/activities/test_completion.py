@@ -129,6 +129,7 @@ WITHHELD = {"prompt_tokens": 700, "completion_tokens": 0, "total_tokens": 700}
 
 
 @promise("models:withheld")
+@pytest.mark.parametrize("sent", ["whole", "streamed", "streamed and done"])
 @pytest.mark.parametrize(
     ("choices", "end"),
     [
@@ -140,9 +141,11 @@ WITHHELD = {"prompt_tokens": 700, "completion_tokens": 0, "total_tokens": 700}
         (None, "unsaid"),
     ],
 )
-async def test_an_answer_that_was_withheld_whole_is_an_empty_one_that_is_paid_once(choices, end):
-    completion = await asked(Reply(body=json.dumps({"choices": choices, "usage": WITHHELD}).encode()))
-    assert completion.message == {"content": None}
+async def test_an_answer_that_was_withheld_whole_is_an_empty_one_that_is_paid_once(choices, end, sent):
+    text = json.dumps({"choices": choices, "usage": WITHHELD})
+    whole = {"whole": text, "streamed": f"data: {text}\n\n"}.get(sent, f"data: {text}\n\ndata: [DONE]\n\n")
+    completion = await asked(Reply(body=whole.encode()), say=None if sent == "whole" else (lambda _: None))
+    assert not any(value for name, value in completion.message.items() if name != "role")
     assert end_of(completion.finish_reason, completion.message) == end
     assert (completion.reported, completion.usage.input_new_tokens) == (True, 700)
 
