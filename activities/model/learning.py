@@ -36,11 +36,14 @@ NATIVE_GUESSES: Guesses = ({"opaque": False},)
 _NOT_TAKEN = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|accepted|recogni[sz]ed|valid|a valid)|unrecogni[sz]ed"
     r"|unknown|unexpected|extra|additional propert|invalid|forbidden|cannot|deprecated|does(?: not|n't) support"
-    r"|no longer|input should be ['\"]"
+    r"|no longer"
 )
+_CHOICE = re.compile(r"input should be ['\"]")
+"""Pydantic's words for a value that is none of those that it names: these say nothing of what is refused."""
 _STREAM = re.compile(r"\bstream(?:s|ed|ing)?\b")
 EFFORT = "reasoning_effort"
-_THINKING = re.compile(r"reasoning[._ ]?effort|\beffort\b|thinking")
+_EFFORT = re.compile(r"reasoning[._ ]?effort|\beffort\b")
+_THINKING = re.compile(rf"{_EFFORT.pattern}|thinking")
 """What the APIs of vendors call it."""
 _PLACE = re.compile(
     r"(?:tools|function_?declarations|functions)\W{1,4}(\d+)(?!\W{1,4}(?:function_?declarations|tools))"
@@ -157,7 +160,9 @@ class Lessons:
 
     def _of_fields(self, said: str, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield which fields are to be left out, of those that the request holds."""
-        if _NOT_TAKEN.search(said) is None:
+        is_choice = _CHOICE.search(said) is not None
+        names_effort = (_EFFORT if is_choice else _THINKING).search(said) is not None
+        if _NOT_TAKEN.search(said) is None and not (is_choice and names_effort):
             return
         sent = shaped(request, self.dialect)
         limit = self.dialect.limit
@@ -166,7 +171,7 @@ class Lessons:
         fields = sorted(_opaque_in(sent["messages"]) | sent.keys() & {"stream_options", EFFORT})
         if named := [name for name in fields if _holds(said, name)]:
             yield {"without": named}
-        elif EFFORT in sent and _THINKING.search(said) is not None:
+        elif EFFORT in sent and names_effort:
             yield {"without": [EFFORT]}
 
 

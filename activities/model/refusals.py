@@ -37,6 +37,8 @@ LOADING_S = 10.0
 _DEPTH = 6
 _MESSAGES = ("error_msg", "error_message")
 """What holds the words of an error beside the name of its kind."""
+_NO_FAULT = frozenset({"", "ok", "success", "successful", "succeeded", "none", "null", "no error"})
+"""The words there where there is no error."""
 _TEXTS = (
     *("message", "msg", "detail", "error", "errors", "title", "status_msg", *_MESSAGES, "base_resp", "reason"),
     *("description", "raw", "metadata", "details", "fault", "faultstring", "cause", "innererror", "Message", "text"),
@@ -316,7 +318,8 @@ def tells_of_error(chunk: dict[str, Any]) -> bool:
         return False
     told = chunk.get("base_resp")
     is_refused = chunk.get("success") is False or (isinstance(told, dict) and bool(told.get("status_code")))
-    is_named = any(map(chunk.get, _MESSAGES)) or "error" in (chunk.get("object"), chunk.get("type"))
+    messages = (str(chunk.get(name) or "").strip(" .!").lower() for name in _MESSAGES)
+    is_named = any(said not in _NO_FAULT for said in messages) or "error" in (chunk.get("object"), chunk.get("type"))
     return has_error(chunk) or is_refused or is_named
 
 

@@ -553,6 +553,8 @@ async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none()
         {"message": "Searching."},
         {"choices": [], "base_resp": {"status_code": 0, "status_msg": "success"}},
         {"choices": [], "error_type": None, "error_message": ""},
+        {"choices": [], "error_code": 0, "error_msg": "success"},
+        {"choices": [], "error_message": "OK."},
     ):
         told = f"data: {json.dumps(other)}\n\n"
         completion = await streamed(tail=told + words + told + end + told)

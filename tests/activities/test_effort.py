@@ -74,6 +74,22 @@ def test_an_endpoint_that_knows_no_effort_is_asked_without(message):
     assert "reasoning_effort" not in shaped(asked, lessons.dialect)
 
 
+@promise("models:effort")
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "messages.1.content.0.type: Input should be 'text' or 'thinking'",
+        "Invalid request: messages.1.content.0.type: Input should be 'text' or 'thinking'",
+        "messages.1.role: Input should be 'user' or 'assistant'",
+    ],
+)
+def test_a_choice_that_another_field_does_not_hold_is_no_reason_to_ask_without_an_effort(detail):
+    asked = {"messages": [{"role": "user", "content": "Look."}], "reasoning_effort": "high", LIMIT: 900}
+    lessons = Lessons(PLAIN)
+    lessons.learns(refusal_of(400, {"error": {"message": detail}}), asked)
+    assert "reasoning_effort" in shaped(asked, lessons.dialect)
+
+
 def marked(body):
     """What stands before each mark, as the vendor compares it: functions, system text, and messages."""
     whole, found = [], []

@@ -293,6 +293,14 @@ CAUSES = [
         "",
     ),
     (429, openai("Tokens per minute limit exceeded - too many tokens processed."), ""),
+    # A request that alone is above the limit is never taken.
+    (
+        429,
+        openai("Request too large: tokens per minute limit 10000, requested 30000. Reduce the length of the messages."),
+        "too_long",
+    ),
+    (429, openai("Tokens per minute limit 10000, requested 30000. Please reduce your message size."), "too_long"),
+    (429, openai("Request too large: tokens per minute limit 10000, requested 30000."), "too_long"),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
     # a gateway that was sent a page of HTML: no model wrote that
