@@ -142,9 +142,11 @@ def tried_for() -> float:
 def is_retry() -> bool:
     """Return whether an earlier attempt may have done something.
 
-    Where an operator resets an activity, Temporal counts its attempts anew, and keeps what the last heartbeat told.
+    Where an operator resets an activity, Temporal counts its attempts anew, and may forget what heartbeats told.
     """
-    return activity.info().attempt > 1 or bool(activity.info().heartbeat_details)
+    info = activity.info()
+    is_again = info.current_attempt_scheduled_time != info.scheduled_time
+    return is_again or info.attempt > 1 or bool(info.heartbeat_details)
 
 
 def _first_attempt() -> datetime:

@@ -27,12 +27,12 @@ from activities.model.understanding import Understood, functions_of, understood
 from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.resources import Activities, Resources
-from activities.retrying import implements, retry_while_unavailable
+from activities.retrying import implements, is_retry, retry_while_unavailable
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical, digest_of
-from backstay.errors import BackstayError, Pruned, WorkerMisfit
+from backstay.errors import BackstayError, Pruned, WorkerLost, WorkerMisfit
 from backstay.frozen import Frozen
 from backstay.plans.review import PlanWork
 from backstay.provenance.source import ArgumentSources
@@ -64,7 +64,13 @@ class Model(Activities):
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
-        """Render the context, call the model once, price the answer and parse it into a Decision."""
+        """Render the context, call the model once, price the answer and parse it into a Decision.
+
+        Only the first attempt asks: what is reserved may be spent once. There is another one only where an operator has
+        paused the activity.
+        """
+        if is_retry():
+            raise WorkerLost("the activity was paused or reset, and may have asked the model before")
         return await self.asked(ask)
 
     async def asked(self, ask: calls.AskModel) -> Decision:

@@ -51,6 +51,8 @@ LOST = errors.WorkerLost.__name__
 BUSY = errors.ToolBusy.__name__
 """A call waits for its turn, however long that takes."""
 ASKED_ABOUT = TRANSIENT | {LOST}
+BY_OPERATOR = frozenset({"ActivityReset", "ActivityPause"})
+"""How the SDK names what an operator did to an activity, which therefore gave no answer."""
 AGAIN = timedelta(minutes=1)
 """How long a fault is left alone where no person is there who could be asked about it."""
 UNASKED = timedelta(seconds=0.1)
@@ -327,7 +329,7 @@ def name_of(call: Callable[..., Any]) -> str:
 def cause_of(error: ActivityError) -> BaseException:
     """Turn an activity's failure into what the run acts on: its own error, a cancellation, or a lost worker."""
     match error.cause:
-        case ApplicationError() as cause:
+        case ApplicationError() as cause if cause.type not in BY_OPERATOR:
             return cause
         case CancelledError():
             return Stopped()

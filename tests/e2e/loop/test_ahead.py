@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetActivityRequest
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflowservice.v1 import PauseActivityRequest, ResetActivityRequest, UnpauseActivityRequest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -542,7 +543,8 @@ async def test_calls_that_are_too_large_together_are_made_by_themselves(temporal
 
 @promise("runs:one-activity")
 @pytest.mark.thorough
-async def test_an_activity_that_is_reset_after_the_model_was_asked_does_not_ask_it_again(opened, monkeypatch):
+@pytest.mark.parametrize("forgets", [False, True], ids=["heartbeats kept", "heartbeats forgotten"])
+async def test_an_activity_that_is_reset_after_the_model_was_asked_does_not_ask_it_again(opened, monkeypatch, forgets):
     decided = Steps._decided
 
     async def lost(steps, ask, acted):
@@ -552,18 +554,63 @@ async def test_an_activity_that_is_reset_after_the_model_was_asked_does_not_ask_
 
     monkeypatch.setattr(Steps, "_decided", lost)
     # It takes long enough for a heartbeat.
-    handle = await begun(opened, "reset", PAY, LOOK, held=2, answers_after=4)
+    handle = await begun(opened, f"reset-{forgets}", PAY, LOOK, held=2, answers_after=4)
     async with asyncio.timeout(150):
         while not (waiting := [left for left in await pending_activities(handle) if left.attempt == 2]):
             await asyncio.sleep(0.2)
-    execution = WorkflowExecution(workflow_id=handle.id)
-    ask = ResetActivityRequest(namespace=opened.client.namespace, execution=execution, id=waiting[0].activity_id)
-    await opened.client.workflow_service.reset_activity(ask)
+    await opened.client.workflow_service.reset_activity(
+        ResetActivityRequest(**named(opened, handle, waiting[0]), reset_heartbeat=forgets)
+    )
     result = await ended(handle)
 
     assert result["outcome"] == "completed"
     assert await names_of(handle) == ["open_run", "ask_model", "act_and_ask", "ask_model", "close_run"]
     assert [effect["n"] for effect in result["effects"]] == [1]
+
+
+@promise("runs:by-operator")
+async def test_a_run_whose_activity_is_reset_while_the_model_is_asked_asks_anew_and_undoes_nothing(opened):
+    handle, waiting = await asking_alone(opened, "reset-alone")
+    await opened.client.workflow_service.reset_activity(ResetActivityRequest(**named(opened, handle, waiting)))
+    await assert_asked_anew(opened, handle, "reset-alone")
+
+
+@promise("runs:by-operator")
+@pytest.mark.parametrize("anew", [False, True], ids=["attempts counted", "attempts forgotten"])
+async def test_a_run_whose_activity_is_paused_while_the_model_is_asked_asks_anew_by_a_reservation_of_its_own(
+    opened, anew
+):
+    handle, waiting = await asking_alone(opened, f"paused-{anew}")
+    service, named_so = opened.client.workflow_service, named(opened, handle, waiting)
+    await service.pause_activity(PauseActivityRequest(**named_so))
+    async with asyncio.timeout(150):
+        while (await pending_activities(handle))[0].state != PendingActivityState.PENDING_ACTIVITY_STATE_PAUSED:
+            await asyncio.sleep(0.2)
+    await service.unpause_activity(UnpauseActivityRequest(**named_so, reset_attempts=anew, reset_heartbeat=anew))
+    await assert_asked_anew(opened, handle, f"paused-{anew}")
+
+
+async def asking_alone(opened, label):
+    """Begin a run that has paid; return it with the activity that asks its model, after a fault of the first one."""
+    handle = await begun(opened, label, PAY, Reply(status=500, text="overloaded"), LOOK, held=3)
+    await reached(opened, label)
+    (waiting,) = await pending_activities(handle)
+    return handle, waiting
+
+
+async def assert_asked_anew(opened, handle, label):
+    """Assert that a run goes on with what it did, and asks the model once in each activity."""
+    result = await ended(handle)
+    assert (result["outcome"], result["undone"]) == ("completed", [])
+    assert [effect["state"] for effect in result["effects"]] == ["applied"]
+    names = await names_of(handle)
+    assert names == ["open_run", "ask_model", "act_and_ask", "ask_model", "ask_model", "close_run"]
+    assert opened.desk.scripts.asked[label] == 4
+
+
+def named(opened, handle, waiting):
+    execution = WorkflowExecution(workflow_id=handle.id)
+    return {"namespace": opened.client.namespace, "execution": execution, "id": waiting.activity_id}
 
 
 async def pending_activities(handle):
