@@ -15,7 +15,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, ResetWorkflowExecutionRequest
 from temporalio.client import (
     Client,
     WorkflowHandle,
@@ -23,6 +23,7 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
 )
+from temporalio.service import RPCError
 from temporalio.worker import (
     ExecuteWorkflowInput,
     Interceptor,
@@ -330,6 +331,22 @@ async def reset(
     return engine.client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
+async def forgotten(engine: Engine, workflow_id: str, run_id: str = "") -> None:
+    """Have Temporal forget an execution, by default the newest one, as it does when the time to keep it is over."""
+    execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+    forget = DeleteWorkflowExecutionRequest(namespace=engine.client.namespace, workflow_execution=execution)
+    handle = engine.client.get_workflow_handle(workflow_id, run_id=run_id or None)
+    run_id = run_id or (await handle.describe()).run_id
+    await engine.client.workflow_service.delete_workflow_execution(forget)
+    async with asyncio.timeout(60):
+        with suppress(RPCError):
+            while True:
+                await handle.describe()
+                await asyncio.sleep(0.1)
+    # Nothing is left of it that could be replayed.
+    engine.ran.executions.pop((workflow_id, run_id), None)
+
+
 def assert_no_task_failure(history: WorkflowHistory) -> None:
     """Assert that no workflow task of a run has failed; what the server only notes as a failure is none."""
     harmless = {WorkflowTaskFailedCause.Value(name) for name in NO_FAILURES}
@@ -393,6 +410,7 @@ __all__ = [
     "differing",
     "ended",
     "engine",
+    "forgotten",
     "pending",
     "through_switches",
     "toolbox_of",

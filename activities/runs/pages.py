@@ -14,7 +14,7 @@ from backstay.canonical import canonical
 from backstay.digests.told import read_told
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.task.event import Event
-from backstay.task.reading import PAGE_BYTES, Page, at_path, page_of, page_of_events
+from backstay.task.reading import PAGE_BYTES, Page, Reading, at_path, page_of, page_of_events
 from backstay.tools.tool import DECIDED_BY
 from store.runs.runs import RunRow
 
@@ -116,15 +116,17 @@ class Pages(Activities):
     @implements(calls.read_page)
     async def read_page(self, ask: calls.ReadPage) -> Page:
         """Return a page of what a run has stored; shown form only, and nothing of another run."""
-        reading, run = ask.reading, ask.run
         if ask.workflow_id is None:
             await self.begin(ask)
-        else:
-            row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
-            if row is None:
-                raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
-            row.require_not_pruned()
-            run = row.run
+            return await self._page(ask.run, ask.reading)
+        row = await self.store.runs.get(ask.workflow_id, ask.workflow_run_id)
+        if row is None:
+            raise RunNotFound(f"workflow_id: this store knows no run of {ask.workflow_id[:100]!r}")
+        row.require_not_pruned()
+        page = await self._page(row.run, ask.reading)
+        return page.model_copy(update={"run_id": row.run.rpartition("/")[2]})
+
+    async def _page(self, run: str, reading: Reading) -> Page:
         if reading.messages is not None:
             return await self._messages(run, reading.messages)
         if reading.ref is not None:

@@ -14,7 +14,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from backstay.approvals.proof import START, UNDO_RUN, Binding
+from backstay.approvals.proof import START, UNDO_RUN, Binding, ShownRequest
 from backstay.authority import principal
 from backstay.client.executions import Execution, described, open_executions, started_with, task_of, undo_id
 from backstay.client.failures import error_from_failure, translated_errors
@@ -171,7 +171,7 @@ class Backstay:
         ask |= {"comment": comment} if comment else {}
         ask |= {"by": principal(by)} if by else {}
         if (key := key or self._key) is not None and by:
-            ask = await self.run(workflow_id, run_id).sign(UNDO_RUN, ask, key=key)
+            ask = await self._signed_undo(ask, key)
         return await self._start(
             UNDO_RUN,
             ask,
@@ -180,6 +180,17 @@ class Backstay:
             details=f"Undoes the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
             priority=Priority(priority_key=URGENT),
         )
+
+    async def _signed_undo(self, ask: dict[str, Any], key: bytes) -> dict[str, Any]:
+        """Return what is asked of an undo with a proof, which names the first execution of the run."""
+        named = {name: ask[name] for name in ("workflow_id", "run_id") if name in ask}
+        run = self.run(**named)
+        try:
+            return await run.sign(UNDO_RUN, ask, key=key)
+        except RunNotFound:
+            # Temporal has forgotten the run; the store has not, which a worker reads.
+            known = await self._read_beside(named, {"after": 0, "limit": 1})
+        return await run.sign(UNDO_RUN, ask, key=key, shown=ShownRequest(run_id=known["run_id"]))
 
     async def _first_of(self, workflow_id: str, run_id: str) -> str:
         """Return the run id of the first execution of the run to which an execution belongs."""

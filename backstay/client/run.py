@@ -5,6 +5,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar, overload
 
@@ -37,6 +38,7 @@ from backstay.errors import (
     NotVerified,
     QuorumPending,
     RunContinuing,
+    RunNotFound,
     Transient,
     Unreachable,
 )
@@ -348,7 +350,10 @@ class Run(Decisions):
         For an ended run it starts `UndoRun` and waits for it; an effect that could not be undone is in the list, as
         parked. Raises QuorumPending when several people must ask for it and too few have.
         """
-        if not await self.is_open():
+        is_open = False
+        with suppress(RunNotFound):  # Temporal has forgotten the run; the store may know it
+            is_open = await self.is_open()
+        if not is_open:
             undoing = await self.start_undo(to_step, last_seen=last_seen, by=by, key=key)
             if taken is not None:
                 taken.set()

@@ -54,14 +54,16 @@ class Page(Frozen):
     """Of a list, its items; of a string, its characters; of events and messages, the highest number of an event."""
     next: int | None = None
     """The `offset`, `after` or `messages` of the next page; null on the last one."""
+    run_id: str = ""
+    """Of the first execution of the run, which a proof names; empty where the run itself is asked."""
 
     def answer(self, reading: Reading) -> dict[str, Any]:
         """Return it as other programs read it."""
         plain = self.plain()
         listed = "events" if reading.after is not None else "messages"
         held = "value" if reading.ref is not None else listed
-        marked = ("is_json",) if self.is_json else ()
-        return {name: plain[name] for name in (held, *marked, "total", "next")}
+        told = [name for name in ("is_json", "run_id") if plain[name]]
+        return {name: plain[name] for name in (held, *told, "total", "next")}
 
 
 def at_path(value: Any, path: str) -> Any:

@@ -108,7 +108,10 @@ class Commands:
         run = self._backstay.run(row.workflow_id)
         with suppress(NotTaken):
             await self._board.thread(row.run)
-        if await run.is_open():
+        is_open = False
+        with suppress(RunNotFound):  # Temporal has forgotten it; the store has not
+            is_open = await run.is_open()
+        if is_open:
             undone = await run.undo(by=by)
             await say("\n".join([f"Undone of {row.workflow_id}, which goes on:", *map(undone_line, undone)]))
             return

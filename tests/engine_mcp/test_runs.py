@@ -2,13 +2,9 @@
 
 import asyncio
 import json
-from contextlib import suppress
 
 import pytest
 import pytest_asyncio
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.service import RPCError
 
 import opening
 from backstay.bounds import size_of
@@ -23,7 +19,7 @@ from gateways.engine_mcp.views import result_view, whole_view
 from people.runs import listing
 from people.runs.looking import FIRST_LATE
 from store.runs.runs import Runs
-from tests.engine import Scripts, engine, pending
+from tests.engine import Scripts, engine, forgotten, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
 from tests.requirements import promise
 from tests.web.pages import KEY, PROXY, SECRET
@@ -444,19 +440,9 @@ async def test_a_run_that_temporal_has_forgotten_is_still_the_one_of_its_name(op
     ana, text = Wire(url, ANA), script(DONE)
     task = (await ana.started(text, once="long ago"))["taskId"]
     await ana.until(task, "completed")
-    execution = WorkflowExecution(workflow_id=task)
-    forget = DeleteWorkflowExecutionRequest(namespace=running.client.namespace, workflow_execution=execution)
-    await running.client.workflow_service.delete_workflow_execution(forget)
-    async with asyncio.timeout(60):
-        with suppress(RPCError):
-            while True:
-                await running.client.get_workflow_handle(task).describe()
-                await asyncio.sleep(0.1)
+    await forgotten(running, task)
     assert (await ana.started(text, once="long ago"))["taskId"] == task
     assert told((await ana.get(task))["result"])["outputs"] == {"answer": 42}
-    # Nothing is left of it that could be replayed.
-    for known in [each for each in running.ran.executions if each[0] == task]:
-        del running.ran.executions[known]
 
 
 @promise("clients:mcp-words")

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
-from tests.engine import ended, pending
+from tests.engine import ended, forgotten, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BOTH_WAYS, FINISH, ONCE, U1, U2, mail, open_office
 
@@ -86,6 +86,17 @@ async def test_what_an_open_run_did_is_undone_too(office):
     said = await office.whisper(f"Undone of {handle.id}, which goes on", after=before)
     assert "undone by" in said.text
     await handle.terminate("the test is over")
+
+
+@promise("slack:undo-forgotten")
+async def test_what_a_run_did_that_temporal_has_forgotten_is_undone_too(office):
+    handle, _, _ = await started(office, text_of(office, mail("c@x.example")))
+    assert (await ended(handle))["outcome"] == "completed"
+    await forgotten(office.engine, handle.id)
+    await office.slack.command(f"undo {handle.id}", user=U1)
+    await office.whisper(f"Undoing {handle.id}")
+    undone = await ended(office.engine.client.get_workflow_handle(f"undo-{handle.id}"))
+    assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
 
 
 BY_HAND = r"not undone; a person must undo it by hand \(.+mail\.recall_email\(message_id="

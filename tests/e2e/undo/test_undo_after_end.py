@@ -9,10 +9,13 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
+from backstay.client import Backstay
+from backstay.errors import NotVerified
 from store.opening import open_store
-from tests.engine import Scripts, assert_no_task_failure, ended, engine
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, forgotten, pending
 from tests.requirements import promise
 
+KEY = "an approver key of this test"
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
@@ -128,6 +131,30 @@ async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(o
     assert (result["outcome"], [effect["state"] for effect in result["undone"]]) == ("rolled_back", ["compensated"])
     assert standing(opened, handle.id) == []
     assert (await ended(await opened.undo(handle.id)))["final_summary"] == "already undone"
+
+
+@promise("undo:forgotten")
+async def test_a_run_that_temporal_has_forgotten_is_undone_by_whom_the_policy_names_and_by_nobody_else(
+    temporal, tmp_path
+):
+    named = 'ask: [{tool: "mail.send_email", approvers: ["ana@example.com"]}]'
+    async with engine(temporal, tmp_path, Scripts(), policy=named, approver_key=KEY) as opened:
+        backstay, unproven = [
+            Backstay(temporal, task_queue=opened.settings.task_queue, approver_key=key) for key in (KEY, None)
+        ]
+        runs = [await backstay.start(plan(to)) for to in ("a@named.example", "b@named.example")]
+        for run in runs:
+            await pending(temporal.get_workflow_handle(run.id))
+            first = (await run.status()).run_id
+            await run.approve("r1", by="ana@example.com")
+            assert (await run.result()).outcome == "completed"
+            await forgotten(opened, run.id)
+        with pytest.raises(NotVerified):
+            await unproven.run(runs[0].id).undo(by="ana@example.com")
+        undone = [*await runs[0].undo(by="ana@example.com")]
+        undone += await backstay.run(runs[1].id, first).undo(by="ana@example.com")
+        assert [effect.state for effect in undone] == ["compensated"] * 2
+        assert opened.mailbox.sent() == []
 
 
 @promise("store:retention-restored-undo")
