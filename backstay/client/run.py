@@ -13,7 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle, WorkflowUpdateStage
 from temporalio.exceptions import CancelledError, TerminatedError
 from temporalio.exceptions import TimeoutError as TimedOutError
-from temporalio.service import RPCError
 
 from backstay import errors
 from backstay.approvals import proof
@@ -21,14 +20,8 @@ from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.client.decisions import Decisions
 from backstay.client.executions import ANSWERED_WITHIN, described
-from backstay.client.failures import (
-    TRANSIENT_STATUSES,
-    error_from_failure,
-    error_from_rpc,
-    run_ended,
-    translated_errors,
-)
-from backstay.client.sending import POLL_S, PROOF_S, Answer, repeated_while_continuing, signed, update_id
+from backstay.client.failures import error_from_failure, run_ended, translated_errors
+from backstay.client.sending import POLL_S, PROOF_S, repeated_while_continuing, signed, through_outages, update_id
 from backstay.client.stored import revealed, stored_output
 from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
@@ -40,7 +33,6 @@ from backstay.errors import (
     RunContinuing,
     RunNotFound,
     Transient,
-    Unreachable,
 )
 from backstay.shown import one_line, shell_words
 from backstay.task.event import Event, Timeline
@@ -49,8 +41,6 @@ from backstay.task.status import Status
 
 _log = logging.getLogger("backstay.client")
 Output = TypeVar("Output")
-OUTAGE_S = 60.0
-"""How long an outage of Temporal may last before a client gives up; the run itself does not."""
 ACCEPTED_WITHIN = timedelta(seconds=20)
 OPENING_S = 2.0
 """How long a decision is tried again while the run does not know its request."""
@@ -212,7 +202,7 @@ class Run(Decisions):
         Raises Unreachable when Temporal does not answer for a minute; what the store cannot give now is waited for.
         """
         while True:
-            is_open = await self._through_outages(self.is_open)
+            is_open = await through_outages(self.id, self.is_open)
             try:
                 timeline = await self.timeline(after)
                 for event in (*await self._left_out(after, timeline), *timeline.events):
@@ -258,20 +248,32 @@ class Run(Decisions):
             raise errors.OutputInvalid(f"{where}: {first['msg']}; the task has another output_schema") from None
 
     async def _ended(self) -> Result:
-        try:
-            async with minded(self.client, self.id, _log.warning):
-                return Result.model_validate(await self._through_outages(self._handle.result))
-        except WorkflowFailureError as failure:
-            match failure.cause:
-                case CancelledError():
-                    return await self._result_after_cancellation()
-                case TerminatedError():
-                    said = one_line(failure.cause.message, 300)
-                    raise errors.RunTerminated(f"the run was terminated: {said}; {self._kept}") from None
-                case TimedOutError():
-                    raise errors.RunTimedOut(f"a time limit of Temporal ended the run; {self._kept}") from None
-                case cause:
-                    raise error_from_failure(cause) from None
+        while True:
+            newest, first = await through_outages(self.id, self._chain)
+            try:
+                async with minded(self.client, self.id, _log.warning):
+                    return Result.model_validate(await through_outages(self.id, newest.result))
+            except WorkflowFailureError as failure:
+                cause = failure.cause
+            if not isinstance(cause, TerminatedError) or not await self._goes_on(first):
+                return await self._without_result(cause)
+
+    async def _goes_on(self, first: str) -> bool:
+        """Return whether the run goes on, or has ended, in another execution: a reset terminates the one before."""
+        newest = await through_outages(self.id, lambda: described(self.client, self.id))
+        return newest.first_run_id == first and newest.status != "terminated"
+
+    async def _without_result(self, cause: BaseException) -> Result:
+        match cause:
+            case CancelledError():
+                return await self._result_after_cancellation()
+            case TerminatedError():
+                said = one_line(cause.message, 300)
+                raise errors.RunTerminated(f"the run was terminated: {said}; {self._kept}")
+            case TimedOutError():
+                raise errors.RunTimedOut(f"a time limit of Temporal ended the run; {self._kept}")
+            case _:
+                raise error_from_failure(cause)
 
     @property
     def signs(self) -> bool:
@@ -439,12 +441,16 @@ class Run(Decisions):
 
     async def _newest(self) -> WorkflowHandle[Any, Any]:
         """Return the handle of the newest execution of this run, which is what Temporal asks without a run id."""
-        if self._handle.run_id is None:
-            return self._handle
+        return self._handle if self._handle.run_id is None else (await self._chain())[0]
+
+    async def _chain(self) -> tuple[WorkflowHandle[Any, Any], str]:
+        """Return the handle of the newest execution of this run, and the run id of its first one."""
         newest = await described(self.client, self.id)
-        named = await described(self.client, self.id, self._handle.run_id)
-        is_same_run = newest.first_run_id == named.first_run_id
-        return self.client.get_workflow_handle(self.id) if is_same_run else self._handle
+        if self._handle.run_id is None:
+            return self._handle, newest.first_run_id
+        first = (await described(self.client, self.id, self._handle.run_id)).first_run_id
+        is_same_run = newest.first_run_id == first
+        return self.client.get_workflow_handle(self.id) if is_same_run else self._handle, first
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:
@@ -467,27 +473,7 @@ class Run(Decisions):
         return f"its effects are kept, `backstay undo {shell_words(self.id)}` undoes them"
 
     async def _result_after_cancellation(self) -> Result:
-        result = await self._through_outages(lambda: self._query("result"))
+        result = await through_outages(self.id, lambda: self._query("result"))
         if result is None:
             raise errors.Cancelled("the run was cancelled before it began")
         return Result.model_validate(result)
-
-    async def _through_outages(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask again during an outage; raises Unreachable when it lasts too long."""
-        failing_since: float | None = None
-        while True:
-            began = time.monotonic()
-            try:
-                return await ask()
-            except RPCError as error:
-                failure = error_from_rpc(error, self.id)
-                if error.status not in TRANSIENT_STATUSES:
-                    raise failure from None
-            except Unreachable as error:
-                failure = error
-            # A request that waited long before it failed shows that an earlier outage was over.
-            if failing_since is None or time.monotonic() - began > OUTAGE_S:
-                failing_since = time.monotonic()
-            if time.monotonic() - failing_since > OUTAGE_S:
-                raise failure
-            await asyncio.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""Prove what is sent to a run, and send it again while the run continues as a new execution."""
+"""Prove what is sent to a run, and send it again in an outage, or while the run continues as a new execution."""
 
 import asyncio
 import secrets
@@ -14,12 +14,15 @@ from temporalio.service import RPCError, RPCStatusCode
 from backstay.approvals import proof
 from backstay.canonical import digest_of
 from backstay.client.executions import ANSWERED_WITHIN
-from backstay.errors import RunContinuing, SettingsInvalid
+from backstay.client.failures import TRANSIENT_STATUSES, error_from_rpc
+from backstay.errors import RunContinuing, SettingsInvalid, Unreachable
 
 Answer = TypeVar("Answer")
 POLL_S = 0.3
 CONTINUING_S = 30.0
 """How long an update or a query is sent again while the run continues as a new execution."""
+OUTAGE_S = 60.0
+"""How long an outage of Temporal may last before a client gives up; the run itself does not."""
 PROOF_S = 300
 """How long a signed decision is valid."""
 
@@ -74,4 +77,25 @@ async def repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> An
         except RunContinuing:
             if time.monotonic() > until:
                 raise
+        await asyncio.sleep(POLL_S)
+
+
+async def through_outages(workflow_id: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Ask again during an outage; raises Unreachable when it lasts too long."""
+    failing_since: float | None = None
+    while True:
+        began = time.monotonic()
+        try:
+            return await ask()
+        except RPCError as error:
+            failure = error_from_rpc(error, workflow_id)
+            if error.status not in TRANSIENT_STATUSES:
+                raise failure from None
+        except Unreachable as error:
+            failure = error
+        # A request that waited long before it failed shows that an earlier outage was over.
+        if failing_since is None or time.monotonic() - began > OUTAGE_S:
+            failing_since = time.monotonic()
+        if time.monotonic() - failing_since > OUTAGE_S:
+            raise failure
         await asyncio.sleep(POLL_S)

@@ -25,6 +25,8 @@ SEEN_EVERY_S = 600.0
 FORGET_EVERY_S = 3600.0
 KEPT_DAYS = 7
 SWEEP_EVERY_S = 60.0
+ENDED_S = 20.0
+"""How long a run that has ended may take to say how."""
 MOST_FAILED = 5
 """How many runs may fail to be looked at before the others wait for the next time."""
 LET_FINISH_S = 5.0
@@ -198,9 +200,14 @@ async def _ended(backstay: Backstay, run: str, workflow_id: str, run_id: str) ->
 
 
 async def _how_it_ended(backstay: Backstay, workflow_id: str, run_id: str) -> dict[str, Any]:
-    """Return the Result of a run that has ended, or what stands for it where it left none; raises Transient."""
+    """Return the Result of a run that has ended, or what stands for it where it left none.
+
+    Raises Transient, and TimeoutError for a run that goes on.
+    """
     try:
-        return (await backstay.run(workflow_id, run_id).result()).plain()
+        # It may have been reset since it was looked at, and then goes on.
+        async with asyncio.timeout(ENDED_S):
+            return (await backstay.run(workflow_id, run_id).result()).plain()
     except Transient:
         raise
     except BackstayError as error:

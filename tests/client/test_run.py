@@ -31,7 +31,7 @@ from backstay.task.result import Outcome
 from backstay.task.status import State
 from backstay.testing import Reply
 from gateways.terminal.chat.turns import Turns
-from tests.engine import Scripts, engine
+from tests.engine import Scripts, engine, reset
 from tests.requirements import promise
 
 KEY = "an approver key of this test"
@@ -535,6 +535,22 @@ async def test_a_terminated_run_says_so(backstay, scripts, temporal):
         with pytest.raises(RunTerminated, match=r"its effects are kept, `backstay undo"):
             await run.result()
     assert names[-1] == "approval.asked"
+
+
+@promise("clients:reset")
+async def test_a_run_that_an_operator_resets_is_waited_for_to_its_end(backstay, scripts, made, temporal):
+    run = await backstay.start(scripts.task(mails("one@reset.example")))
+    await asked(run)
+    first = (await run.status()).run_id
+    waiting = [asyncio.ensure_future(each.result()) for each in (run, backstay.run(run.id, first))]
+    for _ in range(5):
+        await run.is_open()
+    await reset(made, temporal.get_workflow_handle(run.id), task=0, execution=first)
+    await asked(run)
+    await run.approve("r1", by="ana@example.com")
+
+    assert [(await each).outcome for each in waiting] == [Outcome.COMPLETED] * 2
+    assert (await backstay.run(run.id, first).result()).outcome is Outcome.COMPLETED
 
 
 @promise("approvals:at-the-end")

@@ -13,7 +13,7 @@ from backstay.testing import Reply
 from gateways.web.api.routes import description
 from gateways.web.app import FOR_PROGRAMS
 from gateways.web.identity import Visitor
-from tests.engine import Scripts, ended, engine
+from tests.engine import Scripts, ended, engine, pending, reset
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, listed, served_page
 
@@ -58,6 +58,22 @@ async def until_ended(client, run):
             names += [value] if name == "event" else []
             numbers += [json.loads(value)["name"]] if name == "data" and '"name"' in value else []
     return names, numbers
+
+
+@promise("page:api-reset")
+async def test_the_result_of_a_run_that_an_operator_has_reset_is_that_of_its_end(shared):
+    running, scripts, _, ana = shared
+    task = {**scripts.task(MAIL), "user_id": ANA}
+    run = (await ana.post("/api/runs", json={"task": task})).json()["workflow_id"]
+    handle = running.client.get_workflow_handle(run)
+    await pending(handle)
+    await reset(running, handle, task=0, execution=(await handle.describe()).run_id)
+    still = await ana.get(f"/api/runs/{run}/result?wait=1")
+    assert (still.status_code, fits("get", "/runs/{workflow_id}/result", still)) == (202, {"open": True})
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": ANA})
+    over = await ana.get(f"/api/runs/{run}/result?wait=60")
+    assert (over.status_code, fits("get", "/runs/{workflow_id}/result", over)["outcome"]) == (200, "completed")
 
 
 @promise("page:api")
