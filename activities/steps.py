@@ -18,6 +18,7 @@ from activities.resources import Activities, Resources
 from activities.retrying import implements, is_retry, told_of
 from activities.telemetry.calls import call_span
 from backstay import calls
+from backstay.client.failures import is_pause
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
 from backstay.requests import CallTool
 from backstay.task.context import answered, answers_first
@@ -159,6 +160,10 @@ class Steps(Activities):
             return {"held_up": "cancelled"}
         except (RPCError, TimeoutError):
             return {}
+        except ValueError as error:
+            if not is_pause(error):
+                raise
+            return {"held_up": "paused by Temporal"}
         return said if isinstance(said, dict) else {}
 
     async def _decided(self, ask: calls.ActAndAsk, acted: calls.StepOutcome) -> calls.StepOutcome:

@@ -52,6 +52,7 @@ KEYS = [
 # Search attributes, all there from the start, are not read anew from the database for each run, which takes a dev
 # server a tenth of its time.
 SERVER = [*QUEUES, "--dynamic-config-value", "system.forceSearchAttributesCacheRefreshOnRead=false"]
+SERVER += ["--dynamic-config-value", "frontend.WorkflowPauseEnabled=true"]
 
 ORDER = (
     "tests/crash/test_kill_points",

@@ -15,7 +15,12 @@ from typing import Any
 from temporalio import workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, ResetWorkflowExecutionRequest
+from temporalio.api.workflowservice.v1 import (
+    DeleteWorkflowExecutionRequest,
+    PauseWorkflowExecutionRequest,
+    ResetWorkflowExecutionRequest,
+    UnpauseWorkflowExecutionRequest,
+)
 from temporalio.client import (
     Client,
     WorkflowHandle,
@@ -331,6 +336,19 @@ async def reset(
     return engine.client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
+@asynccontextmanager
+async def held_by_temporal(client: Client, workflow_id: str) -> AsyncGenerator[None]:
+    """Have Temporal itself pause a run while the block runs."""
+    named = {"namespace": client.namespace, "workflow_id": workflow_id, "identity": "a test"}
+    pause = PauseWorkflowExecutionRequest(**named, request_id=str(uuid.uuid4()))
+    await client.workflow_service.pause_workflow_execution(pause)
+    try:
+        yield
+    finally:
+        unpause = UnpauseWorkflowExecutionRequest(**named, request_id=str(uuid.uuid4()))
+        await client.workflow_service.unpause_workflow_execution(unpause)
+
+
 async def forgotten(engine: Engine, workflow_id: str, run_id: str = "") -> None:
     """Have Temporal forget an execution, by default the newest one, as it does when the time to keep it is over."""
     execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
@@ -411,6 +429,7 @@ __all__ = [
     "ended",
     "engine",
     "forgotten",
+    "held_by_temporal",
     "pending",
     "through_switches",
     "toolbox_of",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from temporalio.client import WorkflowExecutionStatus, WorkflowQueryFailedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import WorkflowQueryFailedError
+from temporalio.service import RPCError
 
 from activities.model.request import prompt
 from activities.model.transcript import Item, Transcripts, Utterance
@@ -17,8 +17,9 @@ from backstay import calls
 from backstay.budgets.budget import MICRO, Budget
 from backstay.budgets.share import Spent
 from backstay.canonical import digest_of
+from backstay.client.executions import described
 from backstay.effects.compensation import all_of
-from backstay.errors import BackstayError, PolicyInvalid, StoreUnavailable, TaskInvalid, Unfinished
+from backstay.errors import BackstayError, PolicyInvalid, RunNotFound, StoreUnavailable, TaskInvalid, Unfinished
 from backstay.provenance.source import MODEL, is_others
 from backstay.responses import RunAbove
 from backstay.shown import one_line
@@ -151,12 +152,11 @@ class DelegationActivities(Activities):
     async def _is_running(self, workflow_id: str) -> bool:
         """Return whether Temporal runs a sub-run that was started before a reset of the run that delegated to it."""
         try:
-            described = await self.resources.temporal.get_workflow_handle(workflow_id).describe()
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return False
-            raise StoreUnavailable(f"Temporal does not say whether {workflow_id} is open: {error.message}") from error
-        return described.status is WorkflowExecutionStatus.RUNNING
+            return (await described(self.resources.temporal, workflow_id)).is_open
+        except RunNotFound:
+            return False
+        except BackstayError as error:
+            raise StoreUnavailable(f"Temporal does not say whether {workflow_id} is open: {error}") from error
 
     async def _ended(self, ask: calls.EndSubruns, child: _Child, standing: int) -> EndedSubrun:
         """Keep what a sub-run says, and return it with what it has spent, as far as anybody knows."""
@@ -190,12 +190,12 @@ class DelegationActivities(Activities):
             return None
         temporal, name = self.resources.temporal, child.told.workflow_id
         try:
-            described = await temporal.get_workflow_handle(name).describe()
+            newest = await temporal.get_workflow_handle(name).describe()
             # Anybody can start another run of this name now, whose budget is not a share of this run.
-            first = described.raw_description.workflow_execution_info.first_run_id
+            first = newest.raw_description.workflow_execution_info.first_run_id
             if child.subrun.run != f"{name}/{first}":
                 return None
-            handle = temporal.get_workflow_handle(name, run_id=described.run_id)
+            handle = temporal.get_workflow_handle(name, run_id=newest.run_id)
             told = await handle.query("budget", rpc_timeout=_QUERY)
             return child.subrun.share.whole_of(Budget.model_validate(told["budget"]))
         except (RPCError, WorkflowQueryFailedError, BackstayError, ValueError, KeyError, TypeError):

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
-from temporalio.client import WorkflowExecutionStatus
-from temporalio.service import RPCError, RPCStatusCode
 
 from activities.resources import Activities, Resources, facts_of
 from activities.retrying import implements
 from activities.tools.declared import DeclaredActivities
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
+from backstay.client.executions import described
 from backstay.effects.compensation import all_of
 from backstay.effects.effect import Effect, EffectState, Touch
-from backstay.errors import ArgumentsInvalid, EffectConflict, RunNotFound, RunOpen, StoreUnavailable
+from backstay.errors import ArgumentsInvalid, BackstayError, EffectConflict, RunNotFound, RunOpen, StoreUnavailable
 from store.effects.types import EffectRow
 from toolbox.catalog.catalog import Catalog
 
@@ -156,14 +155,15 @@ class Outcomes(Activities):
     async def _refuse_open(self, workflow_id: str, run: str) -> None:
         """Refuse while any run of the chain is open; only Temporal knows, since a terminated run never said goodbye."""
         try:
-            described = await self.resources.temporal.get_workflow_handle(workflow_id).describe()
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return
-            raise StoreUnavailable(f"Temporal does not say whether {workflow_id} is open: {error.message}") from error
-        first = described.raw_description.workflow_execution_info.first_run_id
-        # A later run may bear the same name; where Temporal does not tell them apart, caution says it is this one.
-        if described.status is WorkflowExecutionStatus.RUNNING and (not first or run == f"{workflow_id}/{first}"):
+            newest = await described(self.resources.temporal, workflow_id)
+        except RunNotFound:
+            return
+        except BackstayError as error:
+            raise StoreUnavailable(f"Temporal does not say whether {workflow_id} is open: {error}") from error
+        # A later run may bear the same name; where Temporal does not tell them apart, the store does.
+        known = await self.store.runs.get(workflow_id, newest.first_run_id)
+        is_this = run == f"{workflow_id}/{newest.first_run_id}" or (known is not None and known.run == run)
+        if newest.is_open and is_this:
             raise RunOpen(f"{workflow_id} is still open; cancel it or use its own undo first")
 
 

@@ -2,14 +2,17 @@
 
 import contextlib
 import hashlib
-from datetime import timedelta
+from collections.abc import AsyncGenerator
+from datetime import UTC, timedelta
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution as NamedExecution
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, ListWorkflowExecutionsRequest
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.converter import decode_typed_search_attributes
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.client.failures import error_from_rpc, translated_errors
@@ -21,11 +24,15 @@ RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
 NOT_CONTINUED = "ExecutionStatus != 'ContinuedAsNew'"
 """Each execution of a run that goes on as a new one is a row of its own; this leaves the newest."""
+_ENDED = "'Completed', 'Failed', 'Canceled', 'Terminated', 'TimedOut'"
+CLOSED = f"ExecutionStatus IN ({_ENDED})"
+OPEN = f"ExecutionStatus NOT IN ({_ENDED}, 'ContinuedAsNew')"
+"""Those that Temporal itself has paused are open; servers that cannot pause refuse to be asked for them by name."""
 UNDO = "undo-"
 """How the workflow id of a run begins that undoes another one after its end."""
 ANSWERED_WITHIN = timedelta(seconds=10)
 _ASKED_WITHIN = timedelta(seconds=5)
-_OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
+_MOST_AT_ONCE = 1000
 _DUE = "TemporalScheduledStartTime"
 _LONGEST_ID = 1000
 """Bytes of a workflow id that Temporal takes."""
@@ -51,7 +58,7 @@ class Execution(Frozen):
 
     workflow_id: str
     first_run_id: str
-    """The run id of its first execution, as far as Temporal says it."""
+    """The run id of its first execution, as far as Temporal says it; in a list, of the execution itself."""
     kind: str
     """`RunTask` or `UndoRun`."""
     status: str
@@ -67,6 +74,8 @@ class Execution(Frozen):
     task: str = ""
     """Its line; empty where it may not be there."""
     task_queue: str = ""
+    parent_id: str | None = None
+    """The workflow that has started it, if one has."""
 
     @property
     def is_open(self) -> bool:
@@ -76,23 +85,25 @@ class Execution(Frozen):
 
 async def described(client: Client, workflow_id: str, run_id: str | None = None) -> Execution:
     """Return what Temporal knows of a run, the newest one of that name; raises RunNotFound or Unreachable."""
-    named = NamedExecution(workflow_id=workflow_id, run_id=run_id or "")
-    ask = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=named)
     with translated_errors(workflow_id):
-        answer = await client.workflow_service.describe_workflow_execution(ask, timeout=ANSWERED_WITHIN)
-    info = answer.workflow_execution_info
-    status = "running"
-    with contextlib.suppress(ValueError):  # a status this client does not know, such as Temporal's own pause
-        status = WorkflowExecutionStatus(info.status).name.lower()
+        info = await _info(client, workflow_id, run_id or "")
     return Execution(
         workflow_id=workflow_id,
         first_run_id=info.first_run_id or info.execution.run_id,
         kind=info.type.name,
-        status=status,
+        status=_status(info),
         started_at=info.start_time.ToMilliseconds() / 1000,
         task_queue=info.task_queue,
         closed_at=info.close_time.ToMilliseconds() / 1000 if info.HasField("close_time") else None,
     )
+
+
+async def _info(client: Client, workflow_id: str, run_id: str, *, retry: bool = False) -> WorkflowExecutionInfo:
+    named = NamedExecution(workflow_id=workflow_id, run_id=run_id)
+    ask = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=named)
+    service = client.workflow_service
+    answer = await service.describe_workflow_execution(ask, retry=retry, timeout=ANSWERED_WITHIN)
+    return answer.workflow_execution_info
 
 
 async def began_at(client: Client, workflow_id: str, run_id: str) -> float:
@@ -100,18 +111,17 @@ async def began_at(client: Client, workflow_id: str, run_id: str) -> float:
 
     Raises RPCError.
     """
-    own = await client.get_workflow_handle(workflow_id, run_id=run_id).describe(rpc_timeout=ANSWERED_WITHIN)
-    first = own
-    if own.root_id and own.root_run_id != own.run_id:
-        root = client.get_workflow_handle(own.root_id, run_id=own.root_run_id)
+    first = own = await _info(client, workflow_id, run_id, retry=True)
+    root = own.root_execution
+    if root.workflow_id and root.run_id != own.execution.run_id:
         try:
-            first = await root.describe(rpc_timeout=ANSWERED_WITHIN)
+            first = await _info(client, root.workflow_id, root.run_id, retry=True)
         except RPCError as error:
             # Temporal keeps no run that ended long ago; then only its own start is known.
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
-    known: dict[str, Any] = {pair.key.name: pair.value for pair in first.typed_search_attributes}
-    return min(own.start_time, first.start_time, known.get(_DUE, first.start_time)).timestamp()
+    starts = [info.start_time.ToDatetime(UTC) for info in (own, first)]
+    return min([*starts, _attributes(first).get(_DUE, starts[0])]).timestamp()
 
 
 async def open_executions(client: Client, limit: int, named: str = "") -> list[Execution]:
@@ -120,12 +130,30 @@ async def open_executions(client: Client, limit: int, named: str = "") -> list[E
     `named`: only those whose workflow ID begins so, wherever they stand among others.
     """
     begins = named.replace("'", "''")
-    asked = f"{_OPEN} AND WorkflowId STARTS_WITH '{begins}'" if named else _OPEN
-    try:
-        found = [_listed(run) async for run in client.list_workflows(asked, limit=limit)]
-    except RPCError as error:
-        raise error_from_rpc(error, "") from None
+    asked = f"({RUNS}) AND {OPEN}"
+    asked += f" AND WorkflowId STARTS_WITH '{begins}'" if named else ""
+    found = [run async for run in listed(client, asked, limit)]
     return sorted(found, key=lambda run: run.started_at, reverse=True)
+
+
+async def listed(client: Client, query: str, limit: int) -> AsyncGenerator[Execution]:
+    """Yield the executions that a query of Temporal's visibility finds, open ones first; raises Unreachable.
+
+    Temporal's client fails at an execution in a state that it has no name for; here it is open.
+    """
+    ask = ListWorkflowExecutionsRequest(namespace=client.namespace, query=query)
+    while limit > 0:
+        ask.page_size = min(limit, _MOST_AT_ONCE)
+        try:
+            page = await client.workflow_service.list_workflow_executions(ask, retry=True)
+        except RPCError as error:
+            raise error_from_rpc(error, "") from None
+        for info in page.executions:
+            yield _listed(info)
+        limit -= len(page.executions)
+        ask.next_page_token = page.next_page_token
+        if not page.next_page_token:
+            return
 
 
 async def task_of(client: Client, workflow_id: str, first_run_id: str) -> dict[str, Any]:
@@ -146,20 +174,31 @@ async def started_with(client: Client, workflow_id: str, first_run_id: str) -> t
     return started.workflow_type.name, given[0] if given else None
 
 
-def _listed(found: WorkflowExecution) -> Execution:
-    known: dict[str, Any] = {pair.key.name: pair.value for pair in found.typed_search_attributes}
+def _listed(info: WorkflowExecutionInfo) -> Execution:
+    known = _attributes(info)
     return Execution(
-        workflow_id=found.id,
-        first_run_id=found.run_id,
-        kind=found.workflow_type,
-        status="running",
-        started_at=found.start_time.timestamp(),
+        workflow_id=info.execution.workflow_id,
+        first_run_id=info.execution.run_id,
+        kind=info.type.name,
+        status=_status(info),
+        started_at=info.start_time.ToMilliseconds() / 1000,
         state=str(known.get("BackstayState", "")),
         waiting=int(known.get("BackstayPending", 0)),
         user_id=str(known.get("BackstayUser", "")),
         task=str(known.get("BackstayTask", "")),
-        task_queue=found.task_queue,
+        task_queue=info.task_queue,
+        parent_id=info.parent_execution.workflow_id if info.HasField("parent_execution") else None,
     )
+
+
+def _attributes(info: WorkflowExecutionInfo) -> dict[str, Any]:
+    return {pair.key.name: pair.value for pair in decode_typed_search_attributes(info.search_attributes)}
+
+
+def _status(info: WorkflowExecutionInfo) -> str:
+    with contextlib.suppress(ValueError):  # a state that this client does not know, such as Temporal's own pause
+        return WorkflowExecutionStatus(info.status).name.lower()
+    return "running"
 
 
 async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from temporalio.client import (
+    WorkflowExecutionStatus,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
@@ -14,7 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from backstay import errors
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid, Unreachable
-from backstay.shown import one_line
+from backstay.shown import one_line, shell_words
 
 TRANSIENT_STATUSES = frozenset(
     {
@@ -51,6 +52,21 @@ def translated_errors(workflow_id: str) -> Generator[None]:
         raise Unreachable(f"the run cannot answer: {_line(error.message)}") from None
     except RPCError as error:
         raise error_from_rpc(error, workflow_id) from None
+    except ValueError as error:
+        if not is_pause(error):
+            raise
+        raise Unreachable(held_by_temporal(workflow_id)) from None
+
+
+def is_pause(error: ValueError) -> bool:
+    """Return whether the SDK fails because it has no name for the state of a run that Temporal itself has paused."""
+    return f"is not a valid {WorkflowExecutionStatus.__name__}" in str(error)
+
+
+def held_by_temporal(workflow_id: str) -> str:
+    """Say that Temporal itself has paused a run, and how to have it go on."""
+    named = shell_words(_line(workflow_id))
+    return f"Temporal itself has paused the run; have it go on with: temporal workflow unpause --workflow-id {named}"
 
 
 def error_from_failure(cause: BaseException) -> BackstayError:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType, WorkflowExecutionStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
@@ -18,7 +18,7 @@ from temporalio.client import Client, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.client.executions import ANSWERED_WITHIN
-from backstay.client.failures import translated_errors
+from backstay.client.failures import held_by_temporal, translated_errors
 from backstay.errors import Unreachable
 from backstay.shown import one_line
 
@@ -97,6 +97,8 @@ async def _unattended(client: Client, workflow_id: str) -> str | None:
     described = await _described(client, workflow_id)
     if described.workflow_execution_info.HasField("close_time"):
         return None
+    if _is_held(described):
+        return held_by_temporal(workflow_id)
     queue, waits = described.execution_config.task_queue.name, _waits_s(described)
     ages = await _polled(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
     if ages and waits < SILENT_S:
@@ -104,6 +106,11 @@ async def _unattended(client: Client, workflow_id: str) -> str | None:
     last = f", and the last one asked {min(ages.values()):.0f} s ago" if ages else ""
     lacks = f"no worker has taken the run for {waits:.0f} s{last}" if ages else "no worker polls its task queue"
     return f"{lacks}: the run waits for a worker of the task queue {_quoted(queue)}; {_START}"
+
+
+def _is_held(described: DescribeWorkflowExecutionResponse) -> bool:
+    """Return whether Temporal itself has paused a run."""
+    return described.workflow_execution_info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_PAUSED
 
 
 def _waits_s(described: DescribeWorkflowExecutionResponse) -> float:
@@ -118,6 +125,8 @@ async def _silence(client: Client, workflow_id: str, said: str) -> str:
     """Return why a run did not answer; `said` is what Temporal itself says of it."""
     try:
         described = await _described(client, workflow_id)
+        if _is_held(described):
+            return held_by_temporal(workflow_id)
         queue = described.execution_config.task_queue.name
         ages = await _polled(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
         fault = await _failing(client, workflow_id) if described.pending_workflow_task.attempt > 1 else ""

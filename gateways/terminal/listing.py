@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client
 from temporalio.service import RPCError
 
-from backstay.client.executions import NOT_CONTINUED, RUNS
-from backstay.client.failures import error_from_rpc
+from backstay.client.executions import CLOSED, OPEN, RUNS, Execution, listed
 from backstay.errors import SettingsInvalid, StoreUnavailable, StoreUnusable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -109,47 +108,41 @@ async def _chosen(settings: Settings, state: Any, words: str, limit: int) -> lis
 
 
 async def _visible(client: Client, limit: int) -> list[dict[str, Any]]:
-    try:
-        # Temporal lists all open runs before the closed ones, which it sorts by their end.
-        found = [
-            execution
-            for which in ("=", "!=")
-            async for execution in client.list_workflows(
-                f"({RUNS}) AND {NOT_CONTINUED} AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
-            )
-        ]
-    except RPCError as error:
-        raise error_from_rpc(error, "") from None
-    found = sorted(found, key=lambda execution: execution.start_time, reverse=True)[:limit]
+    # Temporal lists all open runs before the closed ones, which it sorts by their end.
+    found = [
+        execution
+        for which in (OPEN, CLOSED)
+        async for execution in listed(client, f"({RUNS}) AND {which}", max(limit, _LOOKED_AT))
+    ]
+    found = sorted(found, key=lambda execution: execution.started_at, reverse=True)[:limit]
     return list(await asyncio.gather(*(_row(client, execution) for execution in found)))
 
 
-async def _row(client: Client, execution: WorkflowExecution) -> dict[str, Any]:
-    known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
-    status = execution.status.name.lower() if execution.status else "open"
-    text = known.get("BackstayTask")
-    if text is None:
-        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+async def _row(client: Client, execution: Execution) -> dict[str, Any]:
+    text: str | None = execution.task
+    if not text:
+        handle = client.get_workflow_handle(execution.workflow_id, run_id=execution.first_run_id)
         with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
             text = await (await handle.describe()).static_summary()
     return {
-        "id": execution.id,
-        "run_id": execution.run_id,
-        "state": await _state(client, execution, status, known),
-        "pending": known.get("BackstayPending", 0) if status == "running" else 0,
-        "started": minute(execution.start_time.timestamp()),
+        "id": execution.workflow_id,
+        "run_id": execution.first_run_id,
+        "state": await _state(client, execution),
+        "pending": execution.waiting if execution.is_open else 0,
+        "started": minute(execution.started_at),
         "text": text or "",
         "part_of": execution.parent_id,
     }
 
 
-async def _state(client: Client, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
+async def _state(client: Client, execution: Execution) -> str:
     """Return where a run stands; to Temporal every run that ended by itself is completed, whatever its outcome."""
-    if status == "running":
-        return str(known.get("BackstayState", status))
+    status = execution.status
+    if execution.is_open:
+        return execution.state or status
     if status != "completed":
         return status
-    handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+    handle = client.get_workflow_handle(execution.workflow_id, run_id=execution.first_run_id)
     with contextlib.suppress(Exception):  # a result that cannot be read takes nothing from the list
         result: Any = await handle.result(follow_runs=False)
         return str(result.get("outcome") or status) if isinstance(result, dict) else status

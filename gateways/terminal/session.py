@@ -8,13 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
-from temporalio.service import RPCError
+from temporalio.client import Client
 
 from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
-from backstay.client.executions import NOT_CONTINUED, RUNS
-from backstay.client.failures import error_from_rpc
+from backstay.client.executions import NOT_CONTINUED, RUNS, Execution, listed
 from backstay.errors import (
     DecisionRefused,
     RunNotFound,
@@ -87,34 +85,34 @@ async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "
     if not _PREFIX.fullmatch(name):
         return exact
     query = f"({RUNS}) AND {NOT_CONTINUED} AND WorkflowId STARTS_WITH '{name}'"
-    listed = [execution async for execution in _listed(backstay, query, _MOST_BEGINNING)]
+    all_found = [execution async for execution in listed(backstay.client, query, _MOST_BEGINNING)]
     # The names of sub-runs begin with that of the run that delegated to them.
-    found = list(dict.fromkeys(execution.id for execution in _started(listed)))
+    found = list(dict.fromkeys(execution.workflow_id for execution in _started(all_found)))
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
-    if len(listed) >= _MOST_BEGINNING:
-        raise TaskInvalid(f"workflow: {len(listed)} runs or more begin with {name}; give more of the id")
+    if len(all_found) >= _MOST_BEGINNING:
+        raise TaskInvalid(f"workflow: {len(all_found)} runs or more begin with {name}; give more of the id")
     return backstay.run(found[0]) if found else exact
 
 
 async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
     # Temporal lists open runs first, however old they are.
-    listed = [execution async for execution in _listed(backstay, _TASKS, _MOST_LOOKED_AT)]
-    listed.sort(key=lambda execution: (execution.start_time, execution.id), reverse=True)
-    if not listed:
+    found = [execution async for execution in listed(backstay.client, _TASKS, _MOST_LOOKED_AT)]
+    found.sort(key=lambda execution: (execution.started_at, execution.workflow_id), reverse=True)
+    if not found:
         raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
-    working = [found for found in listed if found.status is WorkflowExecutionStatus.RUNNING] if to_decide else []
+    working = [execution for execution in found if execution.is_open] if to_decide else []
     for execution in working[:_MOST_FOUND]:
         # The run itself is asked: Temporal's lists of it come late, and a decision must not go to another run.
-        if await backstay.run(execution.id).pending():
-            return backstay.run(execution.id)
-    return backstay.run(_started(listed)[0].id)
+        if await backstay.run(execution.workflow_id).pending():
+            return backstay.run(execution.workflow_id)
+    return backstay.run(_started(found)[0].workflow_id)
 
 
-def _started(listed: list[WorkflowExecution]) -> list[WorkflowExecution]:
+def _started(found: list[Execution]) -> list[Execution]:
     """Return the runs that no other one of these has delegated to."""
-    names = {execution.id for execution in listed}
-    return [execution for execution in listed if execution.parent_id not in names]
+    names = {execution.workflow_id for execution in found}
+    return [execution for execution in found if execution.parent_id not in names]
 
 
 async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
@@ -127,14 +125,6 @@ async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
         known = ", ".join(request.id for request in pending) or "none"
         raise DecisionRefused(f"{NOT_OPEN}{one_line(request_id, 80)}; open requests: {known}")
     return found
-
-
-async def _listed(backstay: "Backstay", query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:
-    try:
-        async for execution in backstay.client.list_workflows(query, limit=limit):
-            yield execution
-    except RPCError as error:
-        raise error_from_rpc(error, "") from None
 
 
 def open_store(settings: Settings) -> "AbstractAsyncContextManager[Store]":

@@ -1,9 +1,10 @@
 """The list of runs at the terminal."""
 
+import asyncio
 import json
 
 from tests.cli.commands import environment_of, forked
-from tests.engine import ended, pending
+from tests.engine import ended, held_by_temporal, pending
 from tests.requirements import promise
 
 
@@ -58,3 +59,20 @@ async def test_runs_are_listed_by_state_and_words_and_a_state_that_there_is_not_
     assert (wrong.code, "--state: 'happy' is none of all, open" in wrong.err) == (2, True)
     await waiting.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
     await ended(waiting)
+
+
+@promise("runs:list-held")
+async def test_a_run_that_temporal_itself_has_paused_is_listed_as_an_open_one(opened, nursery, tmp_path):
+    held = await opened.start({"plan": {"title": "Held pears", "steps": [send("a@held.example")]}})
+    (request,) = await pending(held)
+    given = {"environment": environment_of(opened), "folder": tmp_path}
+    async with held_by_temporal(opened.client, held.id):
+        query = f"WorkflowId = '{held.id}' AND ExecutionStatus = 'Paused'"
+        async with asyncio.timeout(60):
+            while not (await opened.client.count_workflows(query)).count:
+                await asyncio.sleep(0.1)
+        newest = json.loads((await forked(nursery, "list", "--output", "json", **given)).out)
+        (row,) = json.loads((await forked(nursery, "list", "--words", "held pears", "--output", "json", **given)).out)
+    assert next(each["state"] for each in newest if each["id"] == held.id) == row["state"] == "waiting"
+    await held.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    await ended(held)

@@ -31,7 +31,7 @@ from backstay.task.result import Outcome
 from backstay.task.status import State
 from backstay.testing import Reply
 from gateways.terminal.chat.turns import Turns
-from tests.engine import Scripts, engine, reset
+from tests.engine import Scripts, engine, held_by_temporal, reset
 from tests.requirements import promise
 
 KEY = "an approver key of this test"
@@ -535,6 +535,23 @@ async def test_a_terminated_run_says_so(backstay, scripts, temporal):
         with pytest.raises(RunTerminated, match=r"its effects are kept, `backstay undo"):
             await run.result()
     assert names[-1] == "approval.asked"
+
+
+@promise("clients:paused-by-temporal")
+async def test_a_run_that_temporal_itself_has_paused_says_so_and_how_it_goes_on(backstay, scripts, temporal):
+    run = await backstay.start(scripts.task(mails("one@paused.example")))
+    await asked(run)
+    unsigned = Backstay(temporal, task_queue=backstay.task_queue).run(run.id)
+    async with held_by_temporal(temporal, run.id):
+        asks = [run.status, run.pending, run.preview, unsigned.pause, lambda: run.approve("r1", by="ana@example.com")]
+        for ask in asks:
+            with pytest.raises(Unreachable, match=f"has paused the run.+unpause --workflow-id {run.id}"):
+                await ask()
+        assert await run.is_open()
+        assert (await backstay.execution(run.id)).is_open
+
+    await run.approve("r1", by="ana@example.com")
+    assert (await run.result()).outcome is Outcome.COMPLETED
 
 
 @promise("clients:reset")

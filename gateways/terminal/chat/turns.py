@@ -4,17 +4,14 @@ import re
 import uuid
 from typing import Any
 
-from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
-from temporalio.service import RPCError
-
 from backstay.client import Backstay, Run
-from backstay.client.failures import error_from_rpc
+from backstay.client.executions import Execution, listed
 from backstay.errors import TaskInvalid, Unreachable
 from backstay.shown import one_line
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _MOST = 1000
-_LEFT_OUT = {WorkflowExecutionStatus.FAILED, WorkflowExecutionStatus.TERMINATED, WorkflowExecutionStatus.TIMED_OUT}
+_LEFT_OUT = {"failed", "terminated", "timed_out"}
 """How runs ended that nothing can go on from."""
 
 
@@ -49,19 +46,17 @@ class Turns:
         """Find the turns that there were, without those that nothing can go on from."""
         named = re.compile(rf"chat-{re.escape(self.session)}-([0-9]+)-[0-9a-f]{{6}}")
         query = f"WorkflowType = 'RunTask' AND WorkflowId STARTS_WITH 'chat-{self.session}-'"
-        found: dict[str, tuple[int, WorkflowExecution]] = {}
-        try:
-            async for execution in self._backstay.client.list_workflows(query, limit=_MOST):
-                if (turn := named.fullmatch(execution.id)) is None:
-                    continue
-                # A run that continued or was reset has several executions; the newest one says how it is.
-                if execution.id not in found or found[execution.id][1].start_time < execution.start_time:
-                    found[execution.id] = (int(turn[1]), execution)
-        except RPCError as error:
-            raise error_from_rpc(error, "") from None
+        found: dict[str, tuple[int, Execution]] = {}
+        async for execution in listed(self._backstay.client, query, _MOST):
+            name = execution.workflow_id
+            if (turn := named.fullmatch(name)) is None:
+                continue
+            # A run that continued or was reset has several executions; the newest one says how it is.
+            if name not in found or found[name][1].started_at < execution.started_at:
+                found[name] = (int(turn[1]), execution)
         kept = [(turn, execution) for turn, execution in found.values() if execution.status not in _LEFT_OUT]
-        kept.sort(key=lambda each: (each[0], each[1].start_time))
-        self.runs = [self._backstay.run(execution.id) for _, execution in kept]
+        kept.sort(key=lambda each: (each[0], each[1].started_at))
+        self.runs = [self._backstay.run(execution.workflow_id) for _, execution in kept]
 
     async def start(self, text: str) -> Run:
         """Start the next turn; the same text after a start that was not answered starts no second one."""
