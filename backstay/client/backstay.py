@@ -16,7 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding, ShownRequest
 from backstay.authority import principal
-from backstay.client.executions import Execution, described, open_executions, started_with, task_of, undo_id
+from backstay.client.executions import Execution, described, first_of, open_executions, started_with, task_of, undo_id
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.client.stored import attached
@@ -136,11 +136,20 @@ class Backstay:
     ) -> Run:
         """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`.
 
-        `run_id` says which of several runs of that name, as for `run`.
+        `run_id` says which of several runs of that name, as for `run`. Of a run that Temporal has forgotten it is
+        needed, and so is `user_id`, with the `session_id` if there was one.
         """
-        first = (await described(self.client, workflow_id, run_id)).first_run_id
-        before = await task_of(self.client, workflow_id, first)
-        same = {name: before[name] for name in ("user_id", "session_id") if name in before}
+        if run_id is None:
+            first = (await described(self.client, workflow_id)).first_run_id
+        else:
+            first = await first_of(self.client, workflow_id, run_id)
+        same: dict[str, Any] = {}
+        try:
+            before = await task_of(self.client, workflow_id, first)
+            same = {name: before[name] for name in ("user_id", "session_id") if name in before}
+        except RunNotFound:
+            if "user_id" not in fields:
+                raise
         follows = {"workflow_id": workflow_id, "run_id": first}
         return await self.start({"text": text, **same, "follows": follows, **fields}, id, attach=attach, once=once)
 
@@ -164,7 +173,7 @@ class Backstay:
         as for `run`. Raises DecisionRefused where something else is open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
-        ask |= {} if run_id is None else {"run_id": await self._first_of(workflow_id, run_id)}
+        ask |= {} if run_id is None else {"run_id": await first_of(self.client, workflow_id, run_id)}
         ask |= {} if to_step is None else {"to_step": to_step}
         ask |= {} if last_seen is None else {"last_seen": last_seen}
         ask |= {} if done is None else {"done": done}
@@ -191,14 +200,6 @@ class Backstay:
             # Temporal has forgotten the run; the store has not, which a worker reads.
             known = await self._read_beside(named, {"after": 0, "limit": 1})
         return await run.sign(UNDO_RUN, ask, key=key, shown=ShownRequest(run_id=known["run_id"]))
-
-    async def _first_of(self, workflow_id: str, run_id: str) -> str:
-        """Return the run id of the first execution of the run to which an execution belongs."""
-        try:
-            return (await described(self.client, workflow_id, run_id)).first_run_id
-        except RunNotFound:
-            # Temporal has forgotten the run; the store has not, and it knows every execution of a run.
-            return run_id
 
     async def _read_beside(self, named: dict[str, str], reading: dict[str, Any]) -> dict[str, Any]:
         """Read a page of what the run that is named has stored, by a workflow of its own."""

@@ -16,7 +16,7 @@ from temporalio.converter import decode_typed_search_attributes
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.client.failures import error_from_rpc, translated_errors
-from backstay.errors import TaskInvalid
+from backstay.errors import RunNotFound, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 
@@ -98,6 +98,17 @@ async def described(client: Client, workflow_id: str, run_id: str | None = None)
     )
 
 
+async def first_of(client: Client, workflow_id: str, run_id: str) -> str:
+    """Return the run id of the first execution of the run to which an execution belongs; raises Unreachable.
+
+    Temporal forgets each execution of a run by itself, of an open run too; one that it does not know counts as a first.
+    """
+    try:
+        return (await described(client, workflow_id, run_id)).first_run_id
+    except RunNotFound:
+        return run_id
+
+
 async def _info(client: Client, workflow_id: str, run_id: str, *, retry: bool = False) -> WorkflowExecutionInfo:
     named = NamedExecution(workflow_id=workflow_id, run_id=run_id)
     ask = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=named)
@@ -165,8 +176,21 @@ async def task_of(client: Client, workflow_id: str, first_run_id: str) -> dict[s
 
 
 async def started_with(client: Client, workflow_id: str, first_run_id: str) -> tuple[str, Any]:
-    """Return the type of a workflow and what it was started with; None where that is nothing."""
-    execution: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=first_run_id)
+    """Return the type of a workflow and what it was started with; None where that is nothing.
+
+    Raises RunNotFound or Unreachable.
+    """
+    try:
+        return await _given_to(client, workflow_id, first_run_id)
+    except RunNotFound:
+        # Temporal forgets each execution by itself; a run hands on to the next what it was started with.
+        if (await described(client, workflow_id)).first_run_id != first_run_id:
+            raise
+    return await _given_to(client, workflow_id, None)
+
+
+async def _given_to(client: Client, workflow_id: str, run_id: str | None) -> tuple[str, Any]:
+    execution: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=run_id)
     with translated_errors(workflow_id):
         history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
         started = (await anext(history)).workflow_execution_started_event_attributes

@@ -19,7 +19,7 @@ from backstay.approvals import proof
 from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.client.decisions import Decisions
-from backstay.client.executions import ANSWERED_WITHIN, described
+from backstay.client.executions import ANSWERED_WITHIN, described, first_of
 from backstay.client.failures import error_from_failure, run_ended, translated_errors
 from backstay.client.sending import POLL_S, PROOF_S, repeated_while_continuing, signed, through_outages, update_id
 from backstay.client.stored import revealed, stored_output
@@ -448,7 +448,7 @@ class Run(Decisions):
         newest = await described(self.client, self.id)
         if self._handle.run_id is None:
             return self._handle, newest.first_run_id
-        first = (await described(self.client, self.id, self._handle.run_id)).first_run_id
+        first = await first_of(self.client, self.id, self._handle.run_id)
         is_same_run = newest.first_run_id == first
         return self.client.get_workflow_handle(self.id) if is_same_run else self._handle, first
 

@@ -99,7 +99,7 @@ async def run(
     settings, terminal = Settings.load(), Terminal()
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
-        started = await _started(backstay, following, task, id, attach or [])
+        started = await _started(settings, backstay, following, task, id=id, attach=attach or [])
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)
@@ -107,11 +107,19 @@ async def run(
 
 
 async def _started(
-    backstay: Backstay, following: str | None, task: dict[str, Any], workflow_id: str | None, attach: list[Path]
+    settings: Settings, backstay: Backstay, following: str | None, task: dict[str, Any], **more: Any
 ) -> Run:
     if following is None:
-        return await backstay.start(task, workflow_id, attach=attach)
-    return await (await find(backstay, following)).follow_up(**task, id=workflow_id, attach=attach)
+        return await backstay.start(task, **more)
+    try:
+        return await (await find(backstay, following)).follow_up(**task, **more)
+    except RunNotFound:
+        async with stored_run(settings, following) as (_, row):
+            if row is None:
+                raise
+    # Temporal has forgotten the run; a run follows it all the same.
+    same = {"user_id": row.user_id} | ({} if row.session_id is None else {"session_id": row.session_id})
+    return await backstay.follow_up(row.workflow_id, run_id=row.workflow_run_id, **(same | task), **more)
 
 
 def _files(paths: dict[str, Path | None]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
-from tests.engine import pending
+from tests.engine import forgotten, pending
 from tests.requirements import promise
 
 QUESTION = Reply(calls=[("ask_person", {"question": "Which?"})])
@@ -39,6 +39,17 @@ async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run
     done = await run("run", "--continue", "turn-of-ana", "--user", "bo", "mine?")
     assert done.code == 2
     assert "belongs to another user" in done.err
+
+
+@promise("sessions:forgotten")
+async def test_a_run_goes_on_from_one_that_temporal_has_forgotten(run, scripts, opened):
+    task = scripts.task(finish("first"), finish("second"))
+    done = await run("run", task["text"], "--user", "ana", "--id", "forgotten-turn")
+    assert done.code == 0, done.err
+    await forgotten(opened, "forgotten-turn")
+    done = await run("run", "--continue", "forgotten-turn", "and now?", "--output", "json")
+    assert (done.code, json.loads(done.out)["final_summary"]) == (0, "second"), done.err
+    assert json.loads(done.out)["events"][0]["user_id"] == "ana"
 
 
 @promise("sessions:last")

@@ -18,7 +18,7 @@ from store.opening import open_store
 from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.e2e.subruns.family import PROFILES, delegate
-from tests.engine import PLANS, Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
+from tests.engine import PLANS, Scripts, assert_no_task_failure, engine, forgotten, replayer, reset, toolbox_of
 from tests.requirements import promise
 from tests.sizes import spread
 from workflows.context import carrying
@@ -165,6 +165,28 @@ async def test_a_run_that_continues_while_the_store_is_away_goes_on_when_it_is_b
         await run.approve(request.id, by=ANA)
         result = await finished(opened, run, executions=2)
         assert (result.outcome, away, opened.mailbox.sent()) == ("completed", [0], ["a@one.example"])
+
+
+@promise("runs:execution-forgotten")
+async def test_a_run_whose_first_execution_temporal_has_forgotten_is_known_by_it_all_the_same(temporal, tmp_path):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
+        backstay = Backstay(temporal, task_queue=opened.settings.task_queue, approver_key=KEY)
+        task = scripts.task(mail("a@one.example"), user_id=ANA, by=ANA)
+        run = await backstay.start(task, "long-open", once=True)
+        (request,) = await asked(run)
+        first = (await run.status()).run_id
+        await continued(temporal.get_workflow_handle(run.id))
+        await forgotten(opened, run.id, first)
+        named = backstay.run(run.id, first)
+        waiting = asyncio.ensure_future(named.result())
+
+        assert await named.is_open()
+        assert [each.id for each in await (await backstay.start(task, run.id, once=True)).pending()] == [request.id]
+        await named.approve(request.id, by=ANA)
+        assert (await asyncio.wait_for(waiting, 150)).outcome == "completed"
+        following = await named.follow_up(scripts.task()["text"], by=ANA)
+        assert (await asyncio.wait_for(following.result(), 150)).outcome == "completed"
 
 
 @promise("runs:execution-asked")
