@@ -33,6 +33,11 @@ TRANSIENT_STATUSES = frozenset(
 
 ABORTED = "AcceptedUpdateCompletedWorkflow"
 """How the server names an update whose execution ended first; the next execution, or none, answers a repeat."""
+SWITCHED_OFF = "is disabled on this namespace"
+"""How the server refuses what an operator has switched off, to everybody."""
+UPDATES = ("frontend.enableUpdateWorkflowExecution", "frontend.enableUpdateWorkflowExecutionAsyncAccepted")
+"""The settings of the server without which a run takes no updates, and so no decisions."""
+SWITCH_ON = "switch it on in the dynamic configuration of the Temporal server"
 CLOSING = re.compile(r"by closing workflow|workflow is closing")
 """How the server refuses what comes just as an execution ends; the next execution, or none, answers a repeat."""
 
@@ -97,6 +102,8 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return RunNotFound(f"workflow_id: there is no run {_line(workflow_id)}; `backstay list` shows the runs")
         case RPCStatusCode.INVALID_ARGUMENT:
             return TaskInvalid(f"Temporal refuses this: {message}")
+        case RPCStatusCode.PERMISSION_DENIED if SWITCHED_OFF in error.message:
+            return _switched_off(message)
         case RPCStatusCode.PERMISSION_DENIED | RPCStatusCode.UNAUTHENTICATED:
             return SettingsInvalid(f"Temporal refuses these credentials: {message}; correct TEMPORAL_API_KEY or TLS")
         case RPCStatusCode.FAILED_PRECONDITION if "total number of distinct updates" in error.message:
@@ -107,6 +114,14 @@ def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
             return errors.RunContinuing("too many updates are under way in the run; send this again")
         case _:
             return Unreachable(f"Temporal does not answer: {message}")
+
+
+def _switched_off(message: str) -> SettingsInvalid:
+    """Return the error for what an operator of Temporal has switched off."""
+    updates, later = UPDATES
+    switch = later if "asynchronously" in message else updates
+    named = switch if "UpdateWorkflowExecution" in message else "Temporal"
+    return SettingsInvalid(f"{named}: {message.rstrip('.')}; {SWITCH_ON}")
 
 
 def run_ended(workflow_id: str) -> DecisionRefused:

@@ -6,13 +6,16 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import RPCError
 
 from backstay.client import Backstay
 from backstay.client.executions import SEARCH_ATTRIBUTES, missing_search_attributes
+from backstay.client.failures import SWITCH_ON, UPDATES
 from backstay.client.roles import Role, find_sandbox, polls_here
 from backstay.client.workers import pollers
 from backstay.errors import (
@@ -32,7 +35,7 @@ from gateways.terminal.policies.check import compared
 from gateways.terminal.session import open_store, session, silence_logs
 from gateways.terminal.terminal import Terminal
 
-_MODEL_S = 10.0
+_ANSWER_S = 10.0
 _NOT_WELL = 1
 
 Finding = tuple[str, str, str]
@@ -186,10 +189,23 @@ async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
         config = backstay.client.service_client.config
         yield "ok", "temporal", f"{config.target_host}, namespace {backstay.client.namespace}"
         try:
+            yield await _updates(backstay)
             yield await _attributes(backstay)
             yield await _worker(backstay)
         except RPCError as error:
             yield "missing", "worker", f"Temporal does not answer: {error.message}"
+
+
+async def _updates(backstay: Backstay) -> Finding:
+    """Check that the namespace takes updates; a server that says nothing of that is taken to."""
+    named = DescribeNamespaceRequest(namespace=backstay.client.namespace)
+    service, within = backstay.client.workflow_service, timedelta(seconds=_ANSWER_S)
+    told = (await service.describe_namespace(named, timeout=within)).namespace_info
+    can = told.capabilities
+    lacks = [switch for switch, has in zip(UPDATES, (can.sync_update, can.async_update), strict=True) if not has]
+    if lacks and told.HasField("capabilities"):
+        return "missing", "updates", f"no decision reaches a run: {' and '.join(lacks)}; {SWITCH_ON}"
+    return "ok", "updates", "the namespace takes them"
 
 
 async def _attributes(backstay: Backstay) -> Finding:
@@ -311,10 +327,10 @@ async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[F
         )
     where = target.where
     try:
-        async with asyncio.timeout(_MODEL_S):
+        async with asyncio.timeout(_ANSWER_S):
             known = {*await models_of(target)}
     except TimeoutError:
-        yield "missing", what, f"{where} does not answer within {_MODEL_S:g} s"
+        yield "missing", what, f"{where} does not answer within {_ANSWER_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here
         line = one_line(Redactor((target.client.api_key,)).text(str(error)), 200)
         fix = "check the endpoint in models.yaml" if target.listed else "check OPENAI_BASE_URL and OPENAI_API_KEY"

@@ -518,6 +518,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     assert done.code == 0, done.out
     parts = [
         "temporal",
+        "updates",
         "search",
         "worker",
         "store",

@@ -19,8 +19,9 @@ from backstay import execute_mcp_task
 from backstay.client import Backstay
 from backstay.client import run as client_run
 from backstay.client.connecting import DATA_CONVERTER
-from backstay.errors import Unreachable
-from tests.cli.commands import environment_of
+from backstay.client.failures import UPDATES
+from backstay.errors import SettingsInvalid, Unreachable
+from tests.cli.commands import bare, environment_of, forked
 from tests.engine import Engine, Mailbox, Scripts, engine
 from tests.nursery.nursery import COMMAND
 from tests.requirements import promise
@@ -79,6 +80,26 @@ async def test_a_run_whose_worker_lives_and_is_busy_is_not_said_to_have_none(tem
     assert said.startswith("the run has not answered yet")
     assert f"a worker asked the task queue '{queue}' for work" in said
     assert "no worker" not in said
+
+
+@promise("clients:updates-off")
+async def test_a_server_that_takes_no_updates_is_named_with_the_setting_and_not_as_wrong_credentials(nursery, tmp_path):
+    binary = str(Path(sys.executable).parent / "temporal")
+    off = [f"{UPDATES[0]}=false", f"{UPDATES[1]}=false"]
+    options = {"dev_server_extra_args": [argument for each in off for argument in ("--dynamic-config-value", each)]}
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary, **options
+    ) as own:
+        async with run_on(own.client, "nobody") as run:
+            with pytest.raises(SettingsInvalid, match=f"^{UPDATES[0]}: .+; switch it on in the dynamic"):
+                await run.pause(by="ana")
+        address = own.client.service_client.config.target_host
+        environment = bare(TEMPORAL_ADDRESS=address, BACKSTAY_NSJAIL="/none", BACKSTAY_HOME=str(tmp_path / "home"))
+        done = await forked(nursery, "doctor", environment=environment, folder=tmp_path)
+
+    (line,) = [line for line in done.out.splitlines() if line.split()[1] == "updates"]
+    assert line.startswith("missing  updates")
+    assert UPDATES[0] in line
 
 
 async def unanswered(run):
