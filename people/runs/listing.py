@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 from backstay.client import Backstay
 from backstay.client.executions import Execution
-from backstay.errors import BackstayError
+from backstay.errors import BackstayError, RunNotFound
 from store.runs.runs import RunFilter, RunRow
 from store.store import Store
 
 MOST_LOOKED_AT = 600
 """How many runs are looked at for one page, for people who see only some of them."""
 _MOST_OPEN = 200
+_MOST_MISSING = 30
+"""How many runs that are missing among the open ones Temporal is asked about by name, for one page."""
 ListedRun = dict[str, Any]
 """One run in a list; `older` says whether a newer run has its workflow ID."""
 Position = tuple[float, str]
@@ -53,10 +55,35 @@ async def list_page(
     rows, last = await _seen_rows(rows_before, may_see, before, limit=limit)
     known = {run.workflow_id: run for run in open_now}
     is_complete = not fault and len(known) < _MOST_OPEN
-    runs = [await _listed(store, row, known.get(row.workflow_id), is_complete=is_complete) for row in rows]
+    ends = _Ends(backstay, _MOST_MISSING if is_complete else 0)
+    runs = [await _listed(store, row, known.get(row.workflow_id), ends) for row in rows]
     if before is None and state in ("all", "open") and not words:
         runs = await _not_begun(store, may_see, open_now, {run["workflow_id"] for run in runs}) + runs
     return RunPage(runs, last, fault)
+
+
+class _Ends:
+    """Know which runs have ended that are open in the store and missing among Temporal's: its list comes late."""
+
+    def __init__(self, backstay: Backstay, most: int) -> None:
+        """Ask Temporal about `most` runs at most."""
+        self._backstay = backstay
+        self._left = most
+
+    async def has_ended(self, row: RunRow) -> bool:
+        """Return whether a run is known to have ended without its saying so."""
+        if row.lost_at is not None:
+            return True
+        if not self._left:
+            return False
+        self._left -= 1
+        try:
+            newest = await self._backstay.execution(row.workflow_id)
+        except RunNotFound:
+            return True
+        except BackstayError:
+            return False
+        return not newest.is_open or f"{row.workflow_id}/{newest.first_run_id}" != row.run
 
 
 async def _seen_rows(
@@ -105,7 +132,7 @@ async def _is_older(store: Store, row: RunRow) -> bool:
     return newest is not None and newest.run != row.run
 
 
-async def _listed(store: Store, row: RunRow, now: Execution | None, *, is_complete: bool) -> ListedRun:
+async def _listed(store: Store, row: RunRow, now: Execution | None, ends: _Ends) -> ListedRun:
     """Return a run as it is listed; `now`: what is open at Temporal under its name."""
     older = await _is_older(store, row)
     if now is not None and now.first_run_id != row.workflow_run_id:
@@ -113,10 +140,11 @@ async def _listed(store: Store, row: RunRow, now: Execution | None, *, is_comple
         begun = await store.runs.get(row.workflow_id, now.first_run_id)
         is_same = not older if begun is None else begun.run == row.run
         now = now if is_same else None
-    return _of_row(row, now, is_complete=is_complete, older=older)
+    is_silent = now is None and row.state == "open" and row.result is None and row.pruned_at is None
+    return _of_row(row, now, has_stopped=is_silent and await ends.has_ended(row), older=older)
 
 
-def _of_row(row: RunRow, now: Execution | None, *, is_complete: bool, older: bool) -> ListedRun:
+def _of_row(row: RunRow, now: Execution | None, *, has_stopped: bool, older: bool) -> ListedRun:
     state, waiting = row.state, 0
     if row.pruned_at is not None:
         state = "pruned"
@@ -125,7 +153,7 @@ def _of_row(row: RunRow, now: Execution | None, *, is_complete: bool, older: boo
     elif now is not None:
         # Without search attributes Temporal only says that it is open.
         state, waiting = now.state or "open", now.waiting
-    elif row.state == "open" and is_complete:
+    elif has_stopped:
         state = "stopped"
     usage = (row.result or {}).get("usage", {})
     cost = usage.get("llm_cost_usd")

@@ -3,6 +3,9 @@
 import asyncio
 import json
 
+import opening
+from backstay.client import Backstay
+from people.runs.listing import list_page
 from tests.cli.commands import environment_of, forked
 from tests.engine import ended, held_by_temporal, pending
 from tests.requirements import promise
@@ -76,3 +79,26 @@ async def test_a_run_that_temporal_itself_has_paused_is_listed_as_an_open_one(op
     assert next(each["state"] for each in newest if each["id"] == held.id) == row["state"] == "waiting"
     await held.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
     await ended(held)
+
+
+@promise("runs:list-begun")
+async def test_a_run_that_has_just_begun_has_not_stopped_because_temporals_list_comes_late(opened, monkeypatch):
+    begun, stopped = [
+        await opened.start({"plan": {"title": "Late quinces", "steps": [send(f"{n}@late.example")]}}) for n in range(2)
+    ]
+    (request,) = await pending(begun)
+    await pending(stopped)
+    await stopped.terminate()
+
+    async def lists_none(*_):
+        return []
+
+    async def sees_all(*_):
+        return True
+
+    monkeypatch.setattr(Backstay, "open_runs", lists_none)
+    async with opening.open_store(opened.settings) as store:
+        found = await list_page(Backstay(opened.client), store, sees_all, words="quinces", limit=10)
+    assert {run["workflow_id"]: run["state"] for run in found.runs} == {begun.id: "open", stopped.id: "stopped"}
+    await begun.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    await ended(begun)
