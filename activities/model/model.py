@@ -67,10 +67,10 @@ class Model(Activities):
         """Render the context, call the model once, price the answer and parse it into a Decision.
 
         Only the first attempt asks: what is reserved may be spent once. There is another one only where an operator has
-        paused the activity.
+        paused or reset the activity, or has reset the run while it waited.
         """
         if is_retry():
-            raise WorkerLost("the activity was paused or reset, and may have asked the model before")
+            raise WorkerLost("the activity was scheduled anew by an operator, and may have asked the model before")
         return await self.asked(ask)
 
     async def asked(self, ask: calls.AskModel) -> Decision:

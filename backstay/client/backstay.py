@@ -199,6 +199,8 @@ class Backstay:
         except RunNotFound:
             # Temporal has forgotten the run; the store has not, which a worker reads.
             known = await self._read_beside(named, {"after": 0, "limit": 1})
+            if "run_id" not in known:  # as told by workers of an older version
+                raise
         return await run.sign(UNDO_RUN, ask, key=key, shown=ShownRequest(run_id=known["run_id"]))
 
     async def _read_beside(self, named: dict[str, str], reading: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 NOT_CONTINUED = "ExecutionStatus != 'ContinuedAsNew'"
 """Each execution of a run that goes on as a new one is a row of its own; this leaves the newest."""
 _ENDED = "'Completed', 'Failed', 'Canceled', 'Terminated', 'TimedOut'"
+_ENDS = frozenset({"completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new"})
 CLOSED = f"ExecutionStatus IN ({_ENDED})"
 OPEN = f"ExecutionStatus NOT IN ({_ENDED}, 'ContinuedAsNew')"
 """Those that Temporal itself has paused are open; servers that cannot pause refuse to be asked for them by name."""
@@ -59,6 +60,8 @@ class Execution(Frozen):
     workflow_id: str
     first_run_id: str
     """The run id of its first execution, as far as Temporal says it; in a list, of the execution itself."""
+    run_id: str
+    """The run id of the execution itself."""
     kind: str
     """`RunTask` or `UndoRun`."""
     status: str
@@ -90,6 +93,7 @@ async def described(client: Client, workflow_id: str, run_id: str | None = None)
     return Execution(
         workflow_id=workflow_id,
         first_run_id=info.first_run_id or info.execution.run_id,
+        run_id=info.execution.run_id,
         kind=info.type.name,
         status=_status(info),
         started_at=info.start_time.ToMilliseconds() / 1000,
@@ -203,6 +207,7 @@ def _listed(info: WorkflowExecutionInfo) -> Execution:
     return Execution(
         workflow_id=info.execution.workflow_id,
         first_run_id=info.execution.run_id,
+        run_id=info.execution.run_id,
         kind=info.type.name,
         status=_status(info),
         started_at=info.start_time.ToMilliseconds() / 1000,
@@ -220,9 +225,11 @@ def _attributes(info: WorkflowExecutionInfo) -> dict[str, Any]:
 
 
 def _status(info: WorkflowExecutionInfo) -> str:
-    with contextlib.suppress(ValueError):  # a state that this client does not know, such as Temporal's own pause
-        return WorkflowExecutionStatus(info.status).name.lower()
-    return "running"
+    """Return Temporal's word for an execution; whatever has not ended counts as running, by whatever name."""
+    status = ""
+    with contextlib.suppress(ValueError):  # a state that the SDK has no name for, such as Temporal's own pause
+        status = WorkflowExecutionStatus(info.status).name.lower()
+    return status if status in _ENDS else "running"
 
 
 async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":

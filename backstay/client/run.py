@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateStage
 from temporalio.exceptions import CancelledError, TerminatedError
 from temporalio.exceptions import TimeoutError as TimedOutError
 
@@ -19,7 +19,7 @@ from backstay.approvals import proof
 from backstay.approvals.admission import NOT_OPEN, admit
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.client.decisions import Decisions
-from backstay.client.executions import ANSWERED_WITHIN, described, first_of
+from backstay.client.executions import ANSWERED_WITHIN, Execution, described, first_of
 from backstay.client.failures import error_from_failure, run_ended, translated_errors
 from backstay.client.sending import POLL_S, PROOF_S, repeated_while_continuing, signed, through_outages, update_id
 from backstay.client.stored import revealed, stored_output
@@ -187,7 +187,7 @@ class Run(Decisions):
             except ValueError:
                 return True  # a status this client does not know, such as Temporal's own pause, does not end a run
         first = described.raw_description.workflow_execution_info.first_run_id
-        return described.status is WorkflowExecutionStatus.RUNNING and (not run_id or first in {"", run_id})
+        return described.close_time is None and (not run_id or first in {"", run_id})
 
     async def _left_out(self, after: int, timeline: Timeline) -> list[Event]:
         """Return from the store what the run no longer keeps of its timeline."""
@@ -250,9 +250,12 @@ class Run(Decisions):
     async def _ended(self) -> Result:
         while True:
             newest, first = await through_outages(self.id, self._chain)
+            # Another run may begin under this name before this one is asked about again.
+            named = newest.run_id if newest.first_run_id == first else self._handle.run_id
+            handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(self.id, run_id=named)
             try:
                 async with minded(self.client, self.id, _log.warning):
-                    return Result.model_validate(await through_outages(self.id, newest.result))
+                    return Result.model_validate(await through_outages(self.id, handle.result))
             except WorkflowFailureError as failure:
                 cause = failure.cause
             if not isinstance(cause, TerminatedError) or not await self._goes_on(first):
@@ -260,7 +263,10 @@ class Run(Decisions):
 
     async def _goes_on(self, first: str) -> bool:
         """Return whether the run goes on, or has ended, in another execution: a reset terminates the one before."""
-        newest = await through_outages(self.id, lambda: described(self.client, self.id))
+        try:
+            newest = await through_outages(self.id, lambda: described(self.client, self.id))
+        except RunNotFound:
+            return False
         return newest.first_run_id == first and newest.status != "terminated"
 
     async def _without_result(self, cause: BaseException) -> Result:
@@ -441,16 +447,15 @@ class Run(Decisions):
 
     async def _newest(self) -> WorkflowHandle[Any, Any]:
         """Return the handle of the newest execution of this run, which is what Temporal asks without a run id."""
-        return self._handle if self._handle.run_id is None else (await self._chain())[0]
-
-    async def _chain(self) -> tuple[WorkflowHandle[Any, Any], str]:
-        """Return the handle of the newest execution of this run, and the run id of its first one."""
-        newest = await described(self.client, self.id)
         if self._handle.run_id is None:
-            return self._handle, newest.first_run_id
-        first = await first_of(self.client, self.id, self._handle.run_id)
-        is_same_run = newest.first_run_id == first
-        return self.client.get_workflow_handle(self.id) if is_same_run else self._handle, first
+            return self._handle
+        newest, first = await self._chain()
+        return self.client.get_workflow_handle(self.id) if newest.first_run_id == first else self._handle
+
+    async def _chain(self) -> tuple[Execution, str]:
+        """Return the newest execution of this name, and the run id of the first one of this run."""
+        newest, named = await described(self.client, self.id), self._handle.run_id
+        return newest, newest.first_run_id if named is None else await first_of(self.client, self.id, named)
 
     async def _query(self, name: str, *given: Any) -> Any:
         async with self._querying:

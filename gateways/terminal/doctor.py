@@ -200,7 +200,10 @@ async def _updates(backstay: Backstay) -> Finding:
     """Check that the namespace takes updates; a server that says nothing of that is taken to."""
     named = DescribeNamespaceRequest(namespace=backstay.client.namespace)
     service, within = backstay.client.workflow_service, timedelta(seconds=_ANSWER_S)
-    told = (await service.describe_namespace(named, timeout=within)).namespace_info
+    try:
+        told = (await service.describe_namespace(named, timeout=within)).namespace_info
+    except RPCError as error:
+        return "note", "updates", f"cannot be checked ({error.message})"
     can = told.capabilities
     lacks = [switch for switch, has in zip(UPDATES, (can.sync_update, can.async_update), strict=True) if not has]
     if lacks and told.HasField("capabilities"):

@@ -55,7 +55,7 @@ async def list_page(
     rows, last = await _seen_rows(rows_before, may_see, before, limit=limit)
     known = {run.workflow_id: run for run in open_now}
     is_complete = not fault and len(known) < _MOST_OPEN
-    ends = _Ends(backstay, _MOST_MISSING if is_complete else 0)
+    ends = _Ends(backstay, store, _MOST_MISSING if is_complete else 0)
     runs = [await _listed(store, row, known.get(row.workflow_id), ends) for row in rows]
     if before is None and state in ("all", "open") and not words:
         runs = await _not_begun(store, may_see, open_now, {run["workflow_id"] for run in runs}) + runs
@@ -65,9 +65,10 @@ async def list_page(
 class _Ends:
     """Know which runs have ended that are open in the store and missing among Temporal's: its list comes late."""
 
-    def __init__(self, backstay: Backstay, most: int) -> None:
-        """Ask Temporal about `most` runs at most."""
+    def __init__(self, backstay: Backstay, store: Store, most: int) -> None:
+        """Ask Temporal about `most` runs at most, and about none once it does not answer."""
         self._backstay = backstay
+        self._store = store
         self._left = most
 
     async def has_ended(self, row: RunRow) -> bool:
@@ -82,8 +83,12 @@ class _Ends:
         except RunNotFound:
             return True
         except BackstayError:
+            self._left = 0
             return False
-        return not newest.is_open or f"{row.workflow_id}/{newest.first_run_id}" != row.run
+        # Where Temporal does not tell which execution was the first one, the store does.
+        known = await self._store.runs.get(row.workflow_id, newest.first_run_id)
+        is_same = row.run in {f"{row.workflow_id}/{newest.first_run_id}", known and known.run}
+        return not (newest.is_open and is_same)
 
 
 async def _seen_rows(

@@ -107,7 +107,7 @@ def row(name="mark-workflow", **more):
 
 def run(row, *, is_open, **more):
     execution = Execution(
-        workflow_id="mark-workflow", first_run_id="mark-first", kind="RunTask", started_at=1.93e9,
+        workflow_id="mark-workflow", first_run_id="mark-first", run_id="mark-first", kind="RunTask", started_at=1.93e9,
         status="running" if is_open else "completed",
     )  # fmt: skip
     known = {"user_id": "mark-user", "session_id": "mark-session", "text": "mark-text", "execution": execution}
