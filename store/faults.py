@@ -6,7 +6,13 @@ from contextlib import contextmanager
 from backstay.errors import StoreUnavailable
 from backstay.shown import message_line
 
+_ADDRESS = "BACKSTAY_DATABASE_URL"
 _FIXES = (
+    ("certificate verify failed", f"check the host and sslrootcert in {_ADDRESS}"),
+    ("root certificate", f"name a file as sslrootcert in {_ADDRESS}, or system for the authorities of this machine"),
+    ("rejected ssl", f"turn on TLS at the server, or correct sslmode in {_ADDRESS}"),
+    ("sslmode", f"correct {_ADDRESS}"),
+    ("tls version", f"correct {_ADDRESS}"),
     ("locked", "another process holds it; find out which one keeps a transaction open"),
     ("full", "free some disk space"),
     ("readonly", "give this user the right to write the file and its directory"),
@@ -14,8 +20,8 @@ _FIXES = (
     ("unable to open", "check that the directory exists and may be written"),
     ("not a database", "the file is not a SQLite database; restore it or name another"),
     ("malformed", "the file is damaged; restore it from a backup"),
-    ("authentication failed", "correct the user or the password in BACKSTAY_DATABASE_URL"),
-    ("does not exist", "create it on the server, or correct BACKSTAY_DATABASE_URL"),
+    ("authentication failed", f"correct the user or the password in {_ADDRESS}"),
+    ("does not exist", f"create it on the server, or correct {_ADDRESS}"),
     ("permission denied", "give this user the right to it"),
     ("no such table", "the file was replaced under a running worker; restart the worker"),
 )

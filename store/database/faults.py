@@ -4,6 +4,7 @@ import errno
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
+from ssl import SSLCertVerificationError, SSLError
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
@@ -52,10 +53,16 @@ def opening_faults() -> Generator[None]:
 
 
 def _needs_operator(cause: BaseException) -> bool:
+    if isinstance(cause, SSLError):
+        # Its number is that of OpenSSL.
+        return isinstance(cause, SSLCertVerificationError)
     if isinstance(cause, OSError):
         return cause.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
     known = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY in _UNUSABLE
-    return known or str(getattr(cause, "sqlstate", "")).startswith(_NOT_LET_IN)
+    # The driver raises a ValueError for an address that it cannot use, and SQLAlchemy an error of its own from it.
+    return (
+        known or isinstance(cause.__cause__, ValueError) or str(getattr(cause, "sqlstate", "")).startswith(_NOT_LET_IN)
+    )
 
 
 def _root(error: BaseException) -> BaseException:

@@ -94,7 +94,7 @@ class DatabaseLocation:
     @property
     def shown(self) -> str:
         """Return the address without its password, wherever that is in it."""
-        hidden = {"password": "***"} if "password" in self.url.query else {}
+        hidden = {name: "***" for name in self.url.query if "password" in name}
         return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 

@@ -4,11 +4,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from sqlalchemy import URL, Connection, Double, cast, extract, func, select
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, NOTES, Answer
 from store.database.faults import Collision, faults
+from store.database.postgres_fields import driver_arguments
 
 _TRIES = 5
 _ADVISORY_LOCK = 0x6261636B73746179
@@ -25,16 +27,22 @@ class PostgresDatabase:
     """Run work on the event loop through SQLAlchemy's async engine."""
 
     def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
-        """Prepare the engine; nothing is connected yet."""
+        """Prepare the engine; nothing is connected yet. Raises SettingsInvalid for an address that cannot be used."""
         settings = {
-            "application_name": "backstay",
             "lock_timeout": f"{int(busy_timeout_s * 1000)}",
             "idle_in_transaction_session_timeout": f"{int(IDLE_S * 1000)}",
         }
         self.before_commit: Callable[[Connection], None] = lambda _: None
         options = {"server_settings": settings, "timeout": CONNECT_S, "command_timeout": ANSWER_S}
+        address, given = driver_arguments(url)
         try:
-            self._engine = create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=options)
+            self._engine = create_async_engine(
+                address, hide_parameters=True, pool_pre_ping=True, connect_args={**options, **given}
+            )
+        except (ArgumentError, ValueError):
+            raise SettingsInvalid(
+                "BACKSTAY_DATABASE_URL: its hosts or ports cannot be used; write several as host=A,B&port=5432,5432"
+            ) from None
         except ModuleNotFoundError as error:
             raise SettingsInvalid(
                 f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"

@@ -3,22 +3,25 @@
 import asyncio
 import os
 import shutil
+import ssl
 import stat
 import sys
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, func, inspect, select
 from structlog.testing import capture_logs
 
 import store.database.place
 import store.database.sqlite
-from backstay.errors import SettingsInvalid
+from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.place import network_filesystem
 from store.database.schema import metadata
 from store.opening import open_store
+from tests.connections.issuer import authority_in
 from tests.requirements import promise
 from tests.sizes import sized
 
@@ -333,3 +336,116 @@ async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
         assert await asyncio.wait_for(other.wait(), 150) == 0
         assert (tmp_path / "backstay.db-wal").exists()
         assert await store.runs.newest(1) == []
+
+
+@promise("store:postgres-fields")
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ("sslmode=require", "backstay"),
+        ("sslmode=require&channel_binding=require&connect_timeout=10", "backstay"),
+        ("ssl=true&sslnegotiation=postgres&application_name=one%20of%20ours", "one of ours"),
+        ("sslmode=verify-full&sslrootcert=system&options=-c%20work_mem%3D5MB", "backstay"),
+        ("keepalives=1&keepalives_idle=30&gssencmode=disable&target_session_attrs=read-write", "backstay"),
+    ],
+)
+async def test_an_address_as_servers_hand_it_out_is_understood(tmp_path, postgres_url, fields, name):
+    asked = [func.current_setting("application_name"), func.current_setting("work_mem")]
+    async with open_store(database_url=f"{postgres_url}&{fields}", home=tmp_path) as store:
+        found = await store._database.read(lambda connection: connection.execute(select(*asked)).one())
+    assert tuple(found) == (name, "5MB" if "work_mem" in fields else "4MB")
+
+
+@promise("store:postgres-fields")
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("pgbouncer=true", "the field pgbouncer after the question mark cannot be used: it tells of transaction"),
+        ("sslmode=require&pool_timeout=hidden", "the field pool_timeout after"),
+        ("sslcrldir=/hidden", "the field sslcrldir after"),
+        ("sslmode=hidden", "the field sslmode after the question mark cannot be used: write one of disable, allow"),
+        ("ssl=hidden", "the field sslmode after"),
+        ("ssl=require&sslmode=verify-full", "the field ssl after"),
+        ("sslmode=require&sslrootcert=system", "write verify-full beside sslrootcert=system"),
+        ("sslrootcert=system&sslpassword=hidden", "the field sslpassword after"),
+        ("sslmode=verify-full&sslrootcert=/hidden", "the field sslrootcert after"),
+        ("sslkey=/hidden", "the field sslkey after"),
+        ("channel_binding=require&sslmode=disable", "the field channel_binding after"),
+        ("gssencmode=require", "the field gssencmode after"),
+        ("target_session_attrs=standby", "the field target_session_attrs after"),
+        ("connect_timeout=hidden", "the field connect_timeout after"),
+        ("hid%3Dden=1", "one of the fields after"),
+        ("host=a,b&port=5432,hidden", "its hosts or ports cannot be used"),
+    ],
+)
+async def test_a_field_that_cannot_be_heeded_is_refused_by_its_name_and_never_left_out(tmp_path, fields, said):
+    with pytest.raises(SettingsInvalid) as refused:
+        async with open_store(database_url=f"postgresql://a:hidden@127.0.0.1:9/b?{fields}", home=tmp_path):
+            pass
+    assert said in str(refused.value)
+    assert "hid" not in str(refused.value)
+
+
+@promise("store:postgres-tls")
+async def test_a_server_is_known_by_its_certificate_where_that_is_asked_for(
+    tmp_path, monkeypatch, postgres, postgres_url
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made = authority_in(tmp_path)
+    (tmp_path / "other").mkdir()
+    other = authority_in(tmp_path / "other")
+    database = postgres_url.partition("@/")[2].partition("?")[0]
+
+    async def opened(host: str, fields: str) -> None:
+        address = f"postgresql://postgres@{host}:{port}/{database}?{fields}"
+        async with open_store(database_url=address, home=tmp_path) as store:
+            assert await store.runs.newest(1) == []
+
+    async with before(postgres, made) as port:
+        await opened("127.0.0.1", "sslmode=require")
+        await opened("localhost", f"sslmode=verify-full&sslrootcert={made.trusted}")
+        await opened("127.0.0.1", f"channel_binding=require&sslrootcert={made.trusted}")
+        for host, fields, fix in (
+            ("localhost", f"sslmode=verify-full&sslrootcert={other.trusted}", "sslrootcert"),
+            ("localhost", "sslmode=verify-full&sslrootcert=system", "sslrootcert"),
+            ("localhost", "sslmode=require&channel_binding=require", "sslrootcert"),
+            ("localhost", "sslmode=verify-full", "sslrootcert"),
+        ):
+            with pytest.raises(SettingsInvalid, match=f"certificate.*{fix}"):
+                await opened(host, fields)
+    async with before(postgres, made, "127.0.0.2") as port:
+        with pytest.raises(SettingsInvalid, match="mismatch"):
+            await opened("127.0.0.2", f"sslmode=verify-full&sslrootcert={made.trusted}")
+    async with before(postgres, None) as port:
+        with pytest.raises(StoreUnavailable, match="rejected SSL upgrade"):
+            await opened("localhost", "sslmode=require")
+
+
+@asynccontextmanager
+async def before(server, authority, host="127.0.0.1"):
+    """Listen before a Postgres on a free port, with TLS where there is a certificate for it; yields the port."""
+
+    async def carry(reader, writer):
+        with suppress(asyncio.IncompleteReadError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+        writer.close()
+
+    async def answer(reader, writer):
+        # Each connection begins by asking for TLS.
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readexactly(8)
+            writer.write(b"N" if authority is None else b"S")
+            if authority is None:
+                return
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(authority.certificate, authority.key)
+            await writer.start_tls(context)
+            there = await asyncio.open_unix_connection(str(server.folder / ".s.PGSQL.5432"))
+            await asyncio.gather(carry(reader, there[1]), carry(there[0], writer))
+
+    listening = await asyncio.start_server(answer, host, 0)
+    try:
+        yield listening.sockets[0].getsockname()[1]
+    finally:
+        listening.close()
