@@ -3,9 +3,11 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from sqlalchemy import URL, Connection, Double, cast, extract, func, select
+from sqlalchemy import URL, Connection, Double, cast, event, extract, func, select
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, NOTES, Answer
@@ -20,6 +22,7 @@ IDLE_S = 10.0
 CONNECT_S = 10.0
 ANSWER_S = LOCK_WAIT_S + 30
 """After how long a server that does not answer counts as away."""
+_LIMIT = "SELECT set_config('lock_timeout', $1, false), set_config('idle_in_transaction_session_timeout', $2, false)"
 _NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 
 
@@ -28,12 +31,9 @@ class PostgresDatabase:
 
     def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         """Prepare the engine; nothing is connected yet. Raises SettingsInvalid for an address that cannot be used."""
-        settings = {
-            "lock_timeout": f"{int(busy_timeout_s * 1000)}",
-            "idle_in_transaction_session_timeout": f"{int(IDLE_S * 1000)}",
-        }
+        self._limits = (f"{int(busy_timeout_s * 1000)}", f"{int(IDLE_S * 1000)}")
         self.before_commit: Callable[[Connection], None] = lambda _: None
-        options = {"server_settings": settings, "timeout": CONNECT_S, "command_timeout": ANSWER_S}
+        options = {"timeout": CONNECT_S, "command_timeout": ANSWER_S}
         address, given = driver_arguments(url)
         try:
             self._engine = create_async_engine(
@@ -47,6 +47,15 @@ class PostgresDatabase:
             raise SettingsInvalid(
                 f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"
             ) from None
+        event.listen(self._engine.sync_engine, "connect", self._limit)
+
+    def _limit(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        """Set the time limits of a new session; a pooler refuses a connection that asks for them at its beginning."""
+        cursor = connection.cursor()
+        cursor.execute(_LIMIT, self._limits)
+        cursor.close()
+        # A setting goes with its transaction, unless that is committed.
+        connection.commit()
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that only reads."""

@@ -5,6 +5,7 @@ import sqlite3
 
 import asyncpg
 import pytest
+from sqlalchemy import bindparam, text
 
 from backstay.effects.effect import EffectState
 from backstay.errors import SettingsInvalid, StoreUnavailable
@@ -176,6 +177,25 @@ async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes
                     break
                 except StoreUnavailable:
                     continue
+
+
+@promise("store:postgres-pooled")
+async def test_time_limits_of_a_session_are_set_in_it_and_not_asked_for_by_the_connection(tmp_path, postgres_url):
+    names = ("lock_timeout", "idle_in_transaction_session_timeout")
+    query = text(
+        "SELECT name, setting, source FROM pg_settings WHERE name IN :names OR source = 'client' ORDER BY name"
+    )
+    query = query.bindparams(bindparam("names", names, expanding=True))
+    async with open_store(database_url=postgres_url, home=tmp_path, busy_timeout_s=0.05) as store:
+        # A transaction that is rolled back takes nothing of it along.
+        with pytest.raises(KeyError):
+            await store._database.write(lambda _: {}["gone"])
+        found = await store._database.read(lambda connection: connection.execute(query).all())
+    assert {row.name for row in found if row.source == "client"} == {"application_name", "client_encoding"}
+    assert [tuple(row) for row in found if row.name in names] == [
+        ("idle_in_transaction_session_timeout", "10000", "session"),
+        ("lock_timeout", "50", "session"),
+    ]
 
 
 @promise("store:postgres-none")
