@@ -13,6 +13,8 @@ _FIXES = (
     ("rejected ssl", f"turn on TLS at the server, or correct sslmode in {_ADDRESS}"),
     ("sslmode", f"correct {_ADDRESS}"),
     ("tls version", f"correct {_ADDRESS}"),
+    ("read-only transaction", f"wait until {_ADDRESS} leads to a server that takes writes, or correct it"),
+    ("target attribute", f"wait until {_ADDRESS} leads to a server that takes writes, or correct it"),
     ("locked", "another process holds it; find out which one keeps a transaction open"),
     ("full", "free some disk space"),
     ("readonly", "give this user the right to write the file and its directory"),

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from sqlalchemy import URL, Connection, Double, cast, event, extract, func, select
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -22,6 +22,8 @@ IDLE_S = 10.0
 CONNECT_S = 10.0
 ANSWER_S = LOCK_WAIT_S + 30
 """After how long a server that does not answer counts as away."""
+_READ_ONLY = "25006"
+"""The answer to a write by a server that was made a standby, or closed to writes, under open connections."""
 _LIMIT = "SELECT set_config('lock_timeout', $1, false), set_config('idle_in_transaction_session_timeout', $2, false)"
 _NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 
@@ -48,6 +50,7 @@ class PostgresDatabase:
                 f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"
             ) from None
         event.listen(self._engine.sync_engine, "connect", self._limit)
+        event.listen(self._engine.sync_engine, "handle_error", _leave_read_only)
 
     def _limit(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         """Set the time limits of a new session; a pooler refuses a connection that asks for them at its beginning."""
@@ -109,3 +112,9 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Close every connection."""
         await self._engine.dispose()
+
+
+def _leave_read_only(context: ExceptionContext) -> None:
+    """Give up all connections to a server that takes no more writes: another one may have its place by now."""
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True

@@ -50,7 +50,8 @@ def driver_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
         _take_old_name(asked)
     _require_known(asked)
     given = _timeout(asked) | _authorities(asked)
-    told = {"application_name": "backstay"} | {name: asked[name] for name in asked if name in _READ_BY_DRIVER}
+    told = {"application_name": "backstay", "target_session_attrs": "read-write"}
+    told |= {name: asked[name] for name in asked if name in _READ_BY_DRIVER}
     return url, {"dsn": f"postgresql://?{urlencode(told)}", **given}
 
 

@@ -179,6 +179,37 @@ async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes
                     continue
 
 
+@promise("store:postgres-read-only")
+async def test_a_server_that_takes_no_more_writes_is_left_for_the_one_that_does(tmp_path, postgres_url):
+    async with open_store(database_url=postgres_url, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, **ONCE)
+
+        def demoted(connection):
+            connection.exec_driver_sql("SET default_transaction_read_only = on")
+
+        await asyncio.gather(*(store.effects.get("w/r/1") for _ in range(3)))
+        await asyncio.gather(*(store._database.write(demoted) for _ in range(3)))
+        with pytest.raises(StoreUnavailable) as told:
+            await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        assert "leads to a server that takes writes" in str(told.value)
+        # No other connection to the old server is tried after that.
+        assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
+        assert (await store.effects.get("w/r/1")).state is EffectState.APPLIED
+
+
+@promise("store:postgres-read-only")
+async def test_a_server_that_takes_no_writes_is_not_connected_to_unless_the_address_says_so(tmp_path, postgres):
+    address = await postgres.new_store()
+    name = address.partition("@/")[2].partition("?")[0]
+    holder = await asyncpg.connect(address)
+    await holder.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    await holder.close()
+    for fields, said in (("", "None of the hosts match"), ("&target_session_attrs=any", "in a read-only transaction")):
+        with pytest.raises(StoreUnavailable, match=f"{said}.*leads to a server that takes writes"):
+            async with open_store(database_url=address + fields, home=tmp_path):
+                pass
+
+
 @promise("store:postgres-pooled")
 async def test_time_limits_of_a_session_are_set_in_it_and_not_asked_for_by_the_connection(tmp_path, postgres_url):
     names = ("lock_timeout", "idle_in_transaction_session_timeout")
