@@ -25,11 +25,11 @@ _SLOW_S = 1.0
 
 
 class S3Server:
-    """Serve buckets, and fail as `fault` says."""
+    """Serve buckets, without the request that removes several objects, and fail as `fault` says."""
 
     def __init__(self) -> None:
         self.fault = ""
-        """`503`, `403`, `slow`, `cut` (an answer that breaks off), or nothing."""
+        """`503`, `403`, `slow`, `cut` (an answer that breaks off), `gone` (others remove first), or nothing."""
         self.asked: list[tuple[str, str, str]] = []
         """Method, path and range of each request."""
         self.before: Callable[[str, str], None] = lambda _method, _path: None
@@ -65,11 +65,18 @@ class S3Server:
             self.asked.append(("GET", path, environ.get("HTTP_AUTHORIZATION", "")))
             start("200 OK", [("Content-Type", "application/json")])
             return [json.dumps(_OF_THE_PLATFORM).encode()]
+        if method == "POST" and environ["QUERY_STRING"].startswith("delete"):
+            start("501 Not Implemented", [("Content-Type", "application/xml")])
+            return [_REFUSED % b"NotImplemented"]
         match self.fault:
             case "503" | "403":
                 status, code = _FAULTS[self.fault]
                 start(status, [("Content-Type", "application/xml")])
                 return [_REFUSED % code]
+            case "gone" if method == "DELETE":
+                list(self._app(environ, lambda *_: None))
+                start("404 Not Found", [("Content-Type", "application/xml")])
+                return [_REFUSED % b"NoSuchKey"]
             case "slow":
                 time.sleep(_SLOW_S)
             case "cut":

@@ -18,7 +18,7 @@ from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
 from backstay.client.roles import find_sandbox
 from backstay.client.workers import pollers
-from backstay.errors import BackstayError, SettingsInvalid
+from backstay.errors import BackstayError, SettingsInvalid, StoreUnavailable
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Output, duration
@@ -60,11 +60,11 @@ async def prune(
             standings = await _standings(backstay.client, found)
             doubted = await _doubted(backstay.client, store, standings)
         ended = [standing.run for standing in standings if standing.has_ended(before) and standing not in doubted]
-        freed, damaged, broken = await _removed(settings, store, ended, before, dry_run=dry_run)
+        freed, kept, broken = await _removed(settings, store, ended, before, dry_run=dry_run)
     unanswered = [standing for standing in standings if standing.fault]
-    _say_kept(terminal, unanswered, doubted, broken, damaged)
+    _say_kept(terminal, unanswered, doubted, broken, kept)
     _report(terminal, {"dry_run": dry_run, **freed}, output)
-    return 1 if unanswered or damaged or broken else 0
+    return 1 if unanswered or kept or broken else 0
 
 
 def _say_kept(
@@ -72,7 +72,7 @@ def _say_kept(
     unanswered: Sequence["_TemporalState"],
     doubted: Sequence["_TemporalState"],
     broken: Mapping[str, str],
-    damaged: Sequence[str],
+    kept: Sequence[str],
 ) -> None:
     """Say what had to stay, and why."""
     for standing in unanswered:
@@ -85,14 +85,14 @@ def _say_kept(
         )
     for run, fault in broken.items():
         terminal.say(f"{one_line(run, 200)} is kept, because its records cannot be removed: {fault}", "red")
-    for fault in damaged:
-        terminal.say(f"snapshots of one workspace are kept: {one_line(fault, 300)}", "red")
+    for line in kept:
+        terminal.say(one_line(line, 340), "red")
 
 
 async def _removed(
     settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
 ) -> tuple[dict[str, int], list[str], dict[str, str]]:
-    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots and runs had to stay."""
+    """Remove rows, then payloads, then snapshots; return what was freed, and what and which runs stay and why."""
     from sandbox.workspaces.effects import prune_workspaces
     from store.runs.pruning import PruneReport
 
@@ -115,10 +115,15 @@ async def _removed(
     rows_gone = await store.chains.forget(ledgered_from.isoformat(timespec="milliseconds"), dry_run=dry_run)
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
-    freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
+    kept: list[str] = []
+    try:
+        freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
+    except StoreUnavailable as error:
+        kept.append(f"payloads are kept for the next pruning: {error}")
     sizes, damaged = await prune_workspaces(settings.home, marked, dry_run=dry_run)
+    kept += [f"snapshots of one workspace are kept: {fault}" for fault in damaged]
     counted = {"requests": requests, "ledger_rows": rows_gone}
-    return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged, broken
+    return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, kept, broken
 
 
 async def new_epoch(

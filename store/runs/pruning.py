@@ -158,9 +158,10 @@ class Pruning:
         for run in sorted(there.intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)
             freed += PruneReport(payloads=count, bytes=size)
+        freed += await asyncio.to_thread(self._free, marked, dry_run)
         if self._blobs.objects is not None:
             freed += await _free_objects(self._blobs.objects, marked, dry_run=dry_run)
-        return freed + await asyncio.to_thread(self._free, marked, dry_run)
+        return freed
 
     async def _attached(self, marked: Collection[str], there: Collection[str]) -> list[str]:
         """Return where files lie that were attached to these runs; others await the next run of the same id."""

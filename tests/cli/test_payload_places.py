@@ -170,7 +170,7 @@ async def killed_at(moment, target, variables, nursery, s3_server, tmp_path):
     changed, pids = [], []
 
     def kill(method, path):
-        changed.extend([path] if method in {"PUT", "POST"} else [])
+        changed.extend([path] if method in {"PUT", "DELETE"} else [])
         if len(changed) == moment:
             os.kill(pids[0], signal.SIGKILL)
 

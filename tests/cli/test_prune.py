@@ -14,6 +14,7 @@ from store.opening import open_store
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending, reset
 from tests.requirements import promise
+from tests.s3_server import ACCESS
 from tests.sizes import spread
 
 POLICY = """
@@ -269,6 +270,17 @@ async def test_a_run_whose_records_cannot_be_read_is_named_and_keeps_no_other_fr
     assert f"{broken[0]} is kept, because its records cannot be removed: " in done.err
     assert done.out.startswith("pruned 2 runs: ")
     assert rows(opened, "SELECT run FROM runs WHERE pruned_at IS NULL") == [(broken[0],)]
+
+
+@promise("store:prune-bucket")
+async def test_a_bucket_that_does_not_answer_is_named_and_all_else_is_pruned(opened, command):
+    await remember(opened, str(uuid.uuid4()), closed=True)
+    away = {"BACKSTAY_PAYLOADS": "s3://bucket-away/p", "BACKSTAY_S3_ENDPOINT": "http://127.0.0.1:9", **ACCESS}
+
+    done = await command("prune", "--output", "json", **away)
+
+    assert (done.code, json.loads(done.out)["runs"], json.loads(done.out)["snapshots"]) == (1, 1, 0)
+    assert "payloads are kept for the next pruning: store: s3://bucket-away/p" in done.err
 
 
 @promise("store:unanswered-unseen")

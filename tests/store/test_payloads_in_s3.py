@@ -174,7 +174,7 @@ async def test_what_is_written_while_its_run_is_pruned_goes_with_the_next_prunin
         late = key("w/r", "f" * 40)
 
         def writes(method, path):
-            if method == "POST" and "delete" not in s3_server.asked[-1][1]:
+            if method == "DELETE":
                 s3_server.before = lambda *_: None
                 s3_server.put(bucket, late, b"late")
 
@@ -185,6 +185,18 @@ async def test_what_is_written_while_its_run_is_pruned_goes_with_the_next_prunin
         assert (await store.pruning.free_payloads(["w/r"], dry_run=True)).payloads == 1
         assert (await store.pruning.free_payloads(["w/r"])).payloads == 1
         assert s3_server.objects(bucket).keys() == {key("w/other", hash_of(LARGE))}
+
+
+@promise("store:s3-removed")
+async def test_payloads_go_from_a_server_that_says_when_one_is_gone_already(s3_server, bucket, place, tmp_path):
+    async with open_store(database_url=None, home=tmp_path, objects=place) as store:
+        for some in range(20):
+            await store.blobs.of("w/r").put(LARGE + bytes([some]))
+        asked = s3_server.objects(bucket)
+        s3_server.fault = "gone"
+        assert (await store.pruning.free_payloads(["w/r"])).payloads == 20
+    assert s3_server.objects(bucket) == {}
+    assert {path for method, path, _ in s3_server.asked if method == "DELETE"} >= {f"/{bucket}/{key}" for key in asked}
 
 
 def hash_of(data):
