@@ -38,16 +38,26 @@ _NEVER_4 = tuple(
 _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
 _NEVER_6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 """Of what is public: reserved, for documents, and tunnels, which lead to addresses of the other kind."""
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+"""What DNS64 answers for a name that has addresses of the old kind only: the last 32 bits are such an address."""
 _RESOLVERS = 4
 _HOSTS = Path("/etc/hosts")
 
 
 def is_never_reached(address: Address) -> bool:
     """Return whether nothing is ever sent to an address, whoever asks for it."""
+    address = _translated(address)
     if isinstance(address, ipaddress.IPv4Address):
         return any(address in network for network in _NEVER_4)
     # Addresses of the other kind that are written as one of these lie outside of what is public.
     return address not in _PUBLIC_6 or any(address in network for network in _NEVER_6)
+
+
+def _translated(address: Address) -> Address:
+    """Return where an address leads that stands for another one in networks that know the new kind only."""
+    if isinstance(address, ipaddress.IPv6Address) and address in _TRANSLATED:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
 
 
 def is_loopback(host: str) -> bool:
@@ -87,6 +97,7 @@ class Internet:
 
     def is_own(self, address: Address) -> bool:
         """Return whether an address is one of this machine's, however public it looks."""
+        address = _translated(address)
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asked:
             # Nothing is sent: the kernel only chooses where it would send from.

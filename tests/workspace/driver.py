@@ -27,6 +27,8 @@ from sandbox.workspaces.workspaces import Workspaces
 from system.addresses import Internet
 
 FAR = ip_address("93.184.216.34")
+TRANSLATED = ip_address("64:ff9b::5db8:d822")
+"""The same in a network that knows IPv6 only."""
 NAMES = {
     "far.example": [FAR],
     "near.example": [ip_address("10.0.0.1")],
@@ -68,7 +70,7 @@ class Elsewhere(Internet):
         return False
 
     async def connect(self, address, port):
-        assert address == FAR, address
+        assert address in {FAR, TRANSLATED}, address
         return await asyncio.open_connection("127.0.0.1", self.port)
 
 

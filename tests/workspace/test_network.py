@@ -21,15 +21,17 @@ from sandbox.workspaces.owner import prepare
 from system.addresses import Internet, is_never_reached
 from tests.requirements import promise
 from tests.sandbox.places import image
-from tests.workspace.driver import FAR, NAMES, Elsewhere, answer
+from tests.workspace.driver import FAR, NAMES, TRANSLATED, Elsewhere, answer
 
 NEAR = """
 0.0.0.0 10.1.2.3 100.64.0.1 100.100.100.200 127.0.0.1 127.9.9.9 168.63.129.16 169.254.169.254 172.16.0.1 172.31.255.255
 192.0.0.192 192.0.2.1 192.88.99.1 192.168.1.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1 240.0.0.1
-255.255.255.255 :: ::1 ::ffff:10.0.0.1 ::ffff:93.184.216.34 ::10.0.0.1 64:ff9b::a00:1 64:ff9b:1::1 100::1 2001::1
+255.255.255.255 :: ::1 ::ffff:10.0.0.1 ::ffff:93.184.216.34 ::10.0.0.1 64:ff9b::a00:1 64:ff9b::7f00:1
+64:ff9b::a9fe:a9fe 64:ff9b:: 64:ff9b::ffff:ffff 64:ff9b:0:0:0:1:0808:0808 64:ff9b:1::0808:0808 64:ff9b:1::1
+100::1 2001::1
 2001:db8::1 2002:a00:1::1 3fff::1 fc00::1 fd00:ec2::254 fe80::1 fec0::1 ff02::1 5f00::1
 """
-FAR_ONES = "93.184.216.34 1.1.1.1 172.32.0.1 100.128.0.1 2606:2800:220:1::1 2a00:1450::1"
+FAR_ONES = "93.184.216.34 1.1.1.1 172.32.0.1 100.128.0.1 2606:2800:220:1::1 2a00:1450::1 64:ff9b::808:808"
 HEAD = "GET http://far.example/a?b HTTP/1.1\r\nHost: far.example\r\n"
 
 
@@ -78,9 +80,22 @@ def test_near_and_reserved_addresses_are_never_reached_in_any_spelling():
 async def test_addresses_of_this_machine_count_as_near_however_public_they_look():
     internet = Internet()
     assert internet.is_own(ip_address("127.0.0.1"))
+    # On a network with translated addresses, its own one is reached by them as well.
+    assert internet.is_own(ip_address("64:ff9b::7f00:1"))
     assert not internet.is_own(FAR)
     async with proxied("far.example") as (proxy, port, elsewhere):
         elsewhere.is_own = lambda address: address == FAR
+        assert status(await ask(port, f"{HEAD}\r\n")) == 403
+        assert "private or reserved" in proxy.notes[0]
+
+
+@promise("workspaces:network-addresses")
+async def test_a_host_of_the_old_kind_is_reached_from_a_network_that_knows_the_new_kind_only():
+    names = {"far.example": lambda: [TRANSLATED]}
+    async with proxied("far.example", names=names) as (proxy, port, _):
+        assert status(await ask(port, f"{HEAD}\r\n")) == 200
+    names["far.example"] = lambda: [ip_address("64:ff9b::c0a8:101")]
+    async with proxied("far.example", names=names) as (proxy, port, _):
         assert status(await ask(port, f"{HEAD}\r\n")) == 403
         assert "private or reserved" in proxy.notes[0]
 
