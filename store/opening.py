@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import structlog
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, func, inspect, select
 
 from backstay.errors import SettingsInvalid
 from backstay.task.ledger.keys import Signer
@@ -166,5 +166,17 @@ def _database(place: DatabaseLocation, busy_timeout_s: float) -> Database:
 
 
 def _migrated(place: DatabaseLocation, connection: Connection) -> StoreIdentity:
+    if connection.dialect.name == "postgresql":
+        _require_unicode(connection, place)
     migrate(connection, place)
     return find_or_create(connection)
+
+
+def _require_unicode(connection: Connection, place: DatabaseLocation) -> None:
+    """Refuse a Postgres that could not keep every text: what it cannot spell would be lost once it has happened."""
+    encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
+    if encoding != "UTF8":
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: {place.shown} has the encoding {encoding}, which cannot hold every text; it was "
+            "left as it is. Make another: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )

@@ -9,6 +9,7 @@ import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -336,6 +337,25 @@ async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
         assert await asyncio.wait_for(other.wait(), 150) == 0
         assert (tmp_path / "backstay.db-wal").exists()
         assert await store.runs.newest(1) == []
+
+
+@promise("store:postgres-encoding")
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_every_text_is_refused_untouched(
+    tmp_path, postgres, empty_postgres_url, encoding
+):
+    holder = await asyncpg.connect(empty_postgres_url)
+    name = f"narrow_{encoding.lower()}"
+    await holder.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
+    await holder.close()
+    address = f"postgresql://postgres:hidden@/{name}?host={postgres.folder}"
+    with pytest.raises(SettingsInvalid, match=f"{encoding}.*ENCODING 'UTF8' TEMPLATE template0") as refused:
+        async with open_store(database_url=address, home=tmp_path):
+            pass
+    assert "hidden" not in str(refused.value)
+    holder = await asyncpg.connect(address)
+    assert await holder.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+    await holder.close()
 
 
 @promise("store:postgres-fields")
