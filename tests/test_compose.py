@@ -124,6 +124,16 @@ def test_each_service_waits_for_those_that_it_needs(services):
     }
 
 
+@promise("deployment:postgres-versions")
+def test_postgres_keeps_its_data_where_the_image_of_its_version_lets_its_user_write(services):
+    # As the images are made: this folder is their user's, and up to 17 an unnamed volume covers `data` in it.
+    newer = resolved(POSTGRES_VERSION="18", POSTGRES_FOLDER="/var/lib/postgresql")["services"]["postgres"]
+    mounts = [[(each["source"], each["target"]) for each in some["volumes"]] for some in (services["postgres"], newer)]
+
+    assert mounts == [[("postgres", "/var/lib/postgresql/data")], [("postgres", "/var/lib/postgresql")]]
+    assert (newer["image"], newer["user"], "PGDATA" in newer["environment"]) == ("postgres:18", "999:999", False)
+
+
 @promise("deployment:rights")
 def test_no_service_has_a_capability_and_ours_are_an_ordinary_user_who_can_change_nothing(services):
     for service in services.values():
