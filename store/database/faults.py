@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from backstay.errors import StoreUnavailable, StoreUnusable
 from store.faults import message_of, unavailable
 
-_DEADLOCK = "40P01"
-"""What Postgres answers to the last of those who wait for each other."""
+_TRY_AGAIN = frozenset({"40001", "40P01"})
+"""The answer of Postgres to a transaction that does not fit to another, and to the last in a ring of waiting ones."""
 _NOT_LET_IN = ("28", "3D000", "42501")
 """How what Postgres answers begins where it does not know the user, the password or the database, or forbids it."""
 _UNUSABLE = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
@@ -33,7 +33,7 @@ def faults() -> Generator[None]:
     except IntegrityError as error:
         raise Collision(f"store: {message_of(_root(error))}; try again") from error
     except (SQLAlchemyError, OSError) as error:
-        if getattr(_root(error), "sqlstate", None) == _DEADLOCK:
+        if getattr(_root(error), "sqlstate", None) in _TRY_AGAIN:
             raise Collision(f"store: {message_of(_root(error))}; try again") from error
         raise unavailable(_root(error)) from error
 

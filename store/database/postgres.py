@@ -39,7 +39,12 @@ class PostgresDatabase:
         address, given = driver_arguments(url)
         try:
             self._engine = create_async_engine(
-                address, hide_parameters=True, pool_pre_ping=True, connect_args={**options, **given}
+                address,
+                hide_parameters=True,
+                pool_pre_ping=True,
+                # Those who wait for a row then see what it has become, whatever the database does by default.
+                isolation_level="READ COMMITTED",
+                connect_args={**options, **given},
             )
         except (ArgumentError, ValueError):
             raise SettingsInvalid(

@@ -1,10 +1,15 @@
 """Operations of a store in transactions: each in its own, or several in one."""
 
+import asyncio
+
+import asyncpg
 import pytest
 
+from backstay.effects.effect import EffectState
 from store.opening import open_store
 from store.runs.runs import Runs
 from tests.requirements import promise
+from tests.store.test_begin import FIRST, ONCE
 from tests.store.test_outbox import RUN, asked
 
 KNOWN = {"workflow_id": "task-1", "workflow_run_id": "first", "user_id": "ana", "text": "a task", "opened": {}}
@@ -35,6 +40,39 @@ async def test_several_operations_in_one_transaction_are_kept_together_or_not_at
         (notice,) = await store.write(lambda connection: work(connection, fails=False))
         (run,) = await store.runs.newest(9)
         assert (run.run, notice.workflow_id, await store.requests.count_open()) == ("task-1/first", "task-1", 1)
+
+
+@promise("store:postgres-isolation")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_writers_wait_for_each_other_whatever_the_database_does_by_default(tmp_path, postgres, level):
+    address = await postgres.new_store()
+    name = address.partition("@/")[2].partition("?")[0]
+    holder = await asyncpg.connect(address)
+    await holder.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
+    async with open_store(database_url=address, home=tmp_path) as store:
+        begun = await store.effects.begin(FIRST, attempt=1, **ONCE)
+        async with holder.transaction():
+            await holder.execute("UPDATE effects SET step = step")
+            settling = asyncio.create_task(store.effects.settle(FIRST.effect_id, begun.token, EffectState.APPLIED))
+            async with asyncio.timeout(60):
+                while not await holder.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                    await asyncio.sleep(0.01)
+        assert await settling
+    await holder.close()
+
+
+@promise("store:postgres-isolation")
+async def test_what_does_not_fit_to_another_transaction_is_tried_again(tmp_path, postgres_url):
+    tried = []
+
+    def work(connection):
+        tried.append(store.requests.count_open.within(connection))
+        if len(tried) < 3:
+            connection.exec_driver_sql("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$")
+        return "done"
+
+    async with open_store(database_url=postgres_url, home=tmp_path) as store:
+        assert (await store.write(work), tried) == ("done", [0, 0, 0])
 
 
 @promise("store:transactions")
