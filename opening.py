@@ -120,7 +120,10 @@ def _open_to_others(path: Path, settings: Settings) -> str:
         mode = place.stat().st_mode
         # In a folder such as /tmp, only the owner of a file may replace it.
         if mode & stat.S_IWOTH and not (place != real and mode & stat.S_ISVTX):
-            return f"can be written by every user of this machine; run: chmod o-w {place}"
+            return (
+                f"can be written by every user of this machine; run: chmod o-w {place}; where that changes nothing, as "
+                "on a Windows drive, move it to a file system of Linux, such as that of WSL"
+            )
     return ""
 
 
