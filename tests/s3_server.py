@@ -20,6 +20,8 @@ KEY, SECRET = "AKIAOFTHETESTS", "secret-key-of-the-tests"
 ACCESS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 _REFUSED = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>of " + SECRET.encode() + b"</Message></Error>"
 _FAULTS = {"503": ("503 Slow Down", b"SlowDown"), "403": ("403 Forbidden", b"SignatureDoesNotMatch")}
+_PATH_STYLE = ("403 Forbidden", b"SecondLevelDomainForbidden")
+_LOCKED = ("400 Bad Request", b"InvalidRequest")
 _OF_THE_PLATFORM = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": "t", "Expiration": "2099-01-01T00:00:00Z"}
 _SLOW_S = 1.0
 
@@ -29,7 +31,8 @@ class S3Server:
 
     def __init__(self) -> None:
         self.fault = ""
-        """`503`, `403`, `slow`, `cut` (an answer that breaks off), `gone` (others remove first), or nothing."""
+        """`503`, `403`, `slow`, `cut` (an answer that breaks off), `gone` (others remove first), `path style`
+        (it is refused), `locked` (what comes without a checksum is refused), or nothing."""
         self.asked: list[tuple[str, str, str]] = []
         """Method, path and range of each request."""
         self.before: Callable[[str, str], None] = lambda _method, _path: None
@@ -65,14 +68,10 @@ class S3Server:
             self.asked.append(("GET", path, environ.get("HTTP_AUTHORIZATION", "")))
             start("200 OK", [("Content-Type", "application/json")])
             return [json.dumps(_OF_THE_PLATFORM).encode()]
-        if method == "POST" and environ["QUERY_STRING"].startswith("delete"):
-            start("501 Not Implemented", [("Content-Type", "application/xml")])
-            return [_REFUSED % b"NotImplemented"]
+        if (refused := self._refused(environ)) is not None:
+            start(refused[0], [("Content-Type", "application/xml")])
+            return [_REFUSED % refused[1]]
         match self.fault:
-            case "503" | "403":
-                status, code = _FAULTS[self.fault]
-                start(status, [("Content-Type", "application/xml")])
-                return [_REFUSED % code]
             case "gone" if method == "DELETE":
                 list(self._app(environ, lambda *_: None))
                 start("404 Not Found", [("Content-Type", "application/xml")])
@@ -83,6 +82,17 @@ class S3Server:
                 start("206 Partial Content", [("Content-Length", "100000"), ("Content-Range", "bytes 0-99999/100000")])
                 return [b"x" * 10]
         return self._app(environ, start)
+
+    def _refused(self, environ: dict[str, Any]) -> tuple[str, bytes] | None:
+        """Return with which status and code a request is refused, if it is."""
+        method = environ["REQUEST_METHOD"]
+        if method == "POST" and environ["QUERY_STRING"].startswith("delete"):
+            return "501 Not Implemented", b"NotImplemented"
+        if self.fault == "path style" and environ["HTTP_HOST"] in self.endpoint:
+            return _PATH_STYLE
+        if self.fault == "locked" and method == "PUT" and "HTTP_X_AMZ_CHECKSUM_SHA256" not in environ:
+            return _LOCKED
+        return _FAULTS.get(self.fault)
 
     @contextmanager
     def serving(self) -> Generator["S3Server"]:

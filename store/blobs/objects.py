@@ -35,10 +35,21 @@ _CREDENTIALS = (
 _ACCESS = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     *("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+    *("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "AWS_CHECKSUM_ALGORITHM"),
 )
+_TRUE = frozenset({"1", "true", "on", "yes", "y"})
+"""As the library reads it."""
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _STATUS = re.compile(r"status code: (\d{3})")
+_IN_THE_HOST = "set AWS_VIRTUAL_HOSTED_STYLE_REQUEST=true, since it wants the bucket in the name of the host"
+_ADDRESS = "check BACKSTAY_S3_ENDPOINT, AWS_REGION and the bucket"
 _FIXES = {
+    "SecondLevelDomainForbidden": _IN_THE_HOST,
+    "PathStyleDomainForbidden": _IN_THE_HOST,
+    "InvalidRequest": "if the bucket has Object Lock, take one without it, or set AWS_CHECKSUM_ALGORITHM=SHA256",
+    "PermanentRedirect": _ADDRESS,
+    "301": _ADDRESS,
+    "400": _ADDRESS,
     "NoSuchBucket": "make the bucket, or name another one in BACKSTAY_PAYLOADS",
     "401": "check the AWS_ variables with the credentials, and the rights of their user on the bucket",
     "403": "check the AWS_ variables with the credentials, and the rights of their user on the bucket",
@@ -55,7 +66,7 @@ class ObjectLocation:
     """Such as `s3://bucket/prefix`."""
     endpoint: str
     access: Mapping[str, str] = field(repr=False)
-    """Region and credentials, by their AWS_ variables in lower case."""
+    """Region, credentials and what else a server wants, by their AWS_ variables in lower case."""
 
     @property
     def shown(self) -> str:
@@ -167,10 +178,8 @@ class Objects:
 
     async def check(self) -> None:
         """Raise SettingsInvalid for a bucket or credentials that cannot be used, StoreUnavailable for silence."""
-        try:
+        with _settings_faults():
             await self.listed(NAME)
-        except _Refused as refused:
-            raise SettingsInvalid(f"BACKSTAY_PAYLOADS: {refused.said}") from None
 
     async def owner(self) -> str:
         """Return the id of the store that the place belongs to, empty where nothing says so; raises as `check`."""
@@ -179,8 +188,9 @@ class Objects:
         return "" if found is None else store_in(found.data)
 
     async def own(self, store: str) -> None:
-        """Let the place belong to a store from now on."""
-        await self._ask(self._store.put_async(NAME, marker_of(store)))
+        """Let the place belong to a store from now on; raises as `check`."""
+        with _settings_faults():
+            await self._ask(self._store.put_async(NAME, marker_of(store)))
 
     async def _part(self, key: str, offset: int, most: int) -> ObjectPart | None:
         try:
@@ -239,6 +249,15 @@ class _Refused(StoreUnavailable):
         self.said = said
 
 
+@contextmanager
+def _settings_faults() -> Generator[None]:
+    """Raise SettingsInvalid for a place that cannot be used as the settings say."""
+    try:
+        yield
+    except _Refused as refused:
+        raise SettingsInvalid(f"BACKSTAY_PAYLOADS: {refused.said}") from None
+
+
 def _silence(said: str) -> str:
     """Return how a server failed to answer."""
     if "kind: Timeout" in said or "timed out" in said or "TimedOut" in said:
@@ -255,7 +274,8 @@ def _opened(place: ObjectLocation) -> "S3Store":
         ) from None
     bucket, _, prefix = place.address.removeprefix("s3://").partition("/")
     # A variable of the process would come before the setting.
-    endpoint = {"endpoint": place.endpoint, "aws_endpoint_url_s3": place.endpoint}
+    server = _server(place, bucket)
+    endpoint = {"endpoint": server, "aws_endpoint_url_s3": server}
     try:
         return S3Store(
             bucket,
@@ -274,3 +294,10 @@ def _opened(place: ObjectLocation) -> "S3Store":
             f"BACKSTAY_PAYLOADS: {place.shown} cannot be opened ({type(error).__name__}); check BACKSTAY_S3_ENDPOINT, "
             "AWS_REGION and the AWS_ variables with the credentials"
         ) from None
+
+
+def _server(place: ObjectLocation, bucket: str) -> str:
+    """Return what the address of a request begins with; the library itself puts no bucket into the name of a host."""
+    scheme, _, host = place.endpoint.partition("://")
+    wanted = place.access.get("aws_virtual_hosted_style_request", "").lower() in _TRUE
+    return f"{scheme}://{bucket}.{host}" if wanted and not host.startswith(f"{bucket}.") else place.endpoint

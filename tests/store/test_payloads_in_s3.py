@@ -250,6 +250,35 @@ async def test_what_cannot_be_used_is_named_with_its_fix_before_any_work(
     assert not (tmp_path / "new" / "backstay.db").exists()
 
 
+@promise("store:s3-buckets")
+@pytest.mark.parametrize(
+    ("fault", "said", "more"),
+    [
+        ("path style", "403 SecondLevelDomainForbidden; set", {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"}),
+        ("locked", "400 InvalidRequest; if the bucket has Object Lock", {"AWS_CHECKSUM_ALGORITHM": "SHA256"}),
+    ],
+)
+async def test_what_a_bucket_wants_is_said_with_the_variable_that_gives_it(
+    s3_server, bucket, tmp_path, monkeypatch, fault, said, more
+):
+    # No name leads to the bucket here: what is asked of its host goes to the server by way of a proxy.
+    monkeypatch.setenv("HTTP_PROXY", s3_server.endpoint)
+    s3_server.fault = fault
+    address, endpoint = f"s3://{bucket}/a/b", "http://buckets.example"
+    ((variable, _),) = more.items()
+    with pytest.raises(SettingsInvalid, match=f"BACKSTAY_PAYLOADS: {address} at .* answers {said}.*{variable}"):
+        async with open_store(
+            database_url=None, home=tmp_path, objects=place_of(address, s3_server.endpoint, ACCESS)
+        ) as store:
+            await store.fitness.demand(BROUGHT)
+    place = place_of(address, endpoint if fault == "path style" else s3_server.endpoint, ACCESS | more)
+    async with open_store(database_url=None, home=tmp_path, objects=place) as store:
+        await store.fitness.demand(BROUGHT)
+        ref = await store.blobs.of("w/r").put(LARGE)
+    s3_server.fault = ""
+    assert s3_server.objects(bucket).keys() == {"a/b/.store.json", key("w/r", ref)}
+
+
 @promise("store:s3-blobs")
 async def test_credentials_may_come_from_the_platform_of_a_container(s3_server, bucket, tmp_path):
     (tmp_path / "token").write_text("token of the container", encoding="utf-8")
