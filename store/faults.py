@@ -10,6 +10,9 @@ _ADDRESS = "BACKSTAY_DATABASE_URL"
 _FIXES = (
     ("certificate verify failed", f"check the host and sslrootcert in {_ADDRESS}"),
     ("root certificate", f"name a file as sslrootcert in {_ADDRESS}, or system for the authorities of this machine"),
+    ("no_certificate_or_crl_found", f"name a file with certificates as sslrootcert and sslcrl in {_ADDRESS}"),
+    ("pem lib", f"check sslcert, sslkey and sslpassword in {_ADDRESS}"),
+    ("key_values_mismatch", f"check sslcert, sslkey and sslpassword in {_ADDRESS}"),
     ("rejected ssl", f"turn on TLS at the server, or correct sslmode in {_ADDRESS}"),
     ("sslmode", f"correct {_ADDRESS}"),
     ("tls version", f"correct {_ADDRESS}"),

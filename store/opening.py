@@ -173,10 +173,11 @@ def _migrated(place: DatabaseLocation, connection: Connection) -> StoreIdentity:
 
 
 def _require_unicode(connection: Connection, place: DatabaseLocation) -> None:
-    """Refuse a Postgres that could not keep every text: what it cannot spell would be lost once it has happened."""
+    """Refuse a Postgres that could not keep every text as one: it would be lost, or be bytes, once it has happened."""
     encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
     if encoding != "UTF8":
+        rest = ", and restore a backup of this one into it" if _revision(connection) else ""
         raise SettingsInvalid(
-            f"BACKSTAY_DATABASE_URL: {place.shown} has the encoding {encoding}, which cannot hold every text; it was "
-            "left as it is. Make another: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+            f"BACKSTAY_DATABASE_URL: {place.shown} has the encoding {encoding} and not UTF8, which a store needs; it "
+            f"was left as it is. Make another: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0{rest}"
         )

@@ -126,6 +126,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "alembic": EVERYWHERE,
         "cryptography": EVERYWHERE,
         "obstore": ("store/blobs/objects.py",),
+        "asyncpg": ("store/database/postgres_hosts.py",),
     },
     "gateways": {
         "gateways": EVERYWHERE,

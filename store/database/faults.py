@@ -17,6 +17,8 @@ _NOT_LET_IN = ("28", "3D000", "42501")
 """How what Postgres answers begins where it does not know the user, the password or the database, or forbids it."""
 _UNUSABLE = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 """What SQLite answers where a file must be replaced, or opened to this user."""
+_OF_FILES = frozenset({"X509", "PEM"})
+"""The parts of OpenSSL that read certificates and keys."""
 _PRIMARY = 0xFF
 """The bits of an answer of SQLite that tell its kind."""
 
@@ -54,8 +56,9 @@ def opening_faults() -> Generator[None]:
 
 def _needs_operator(cause: BaseException) -> bool:
     if isinstance(cause, SSLError):
-        # Its number is that of OpenSSL.
-        return isinstance(cause, SSLCertVerificationError)
+        # Its number is that of OpenSSL, which gives a reason where the connection is at fault and not a file.
+        of_file = type(cause) is SSLError and (cause.library in _OF_FILES or not cause.reason)
+        return of_file or isinstance(cause, SSLCertVerificationError)
     if isinstance(cause, OSError):
         return cause.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
     known = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY in _UNUSABLE

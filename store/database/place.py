@@ -5,6 +5,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 import structlog
 from sqlalchemy import URL, make_url
@@ -82,6 +83,10 @@ _DRIVERS = {
     "postgresql": "postgresql+asyncpg",
     "postgres": "postgresql+asyncpg",
 }
+_SEVERAL_HOSTS = re.compile(
+    r"(?P<before>postgres(?:ql)?(?:\+\w+)?://(?:[^:/]*(?::[^@]*)?@)?+)(?P<hosts>[^/?@]*,[^/?@]*)(?P<after>(?:[/?].*)?)"
+)
+"""What SQLAlchemy cannot parse and Postgres's own tools can, such as `postgresql://user@a:5432,b:5432/name`."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def place_of(database_url: str | None, home: Path) -> DatabaseLocation:
     if not database_url:
         database_url = URL.create("sqlite", database=str(home / "backstay.db")).render_as_string()
     try:
-        url = make_url(database_url)
+        url = _parsed(database_url)
     except (ArgumentError, ValueError):
         raise SettingsInvalid(
             "BACKSTAY_DATABASE_URL: not a database URL; write sqlite:///path/to/file or postgresql://user@host/name"
@@ -119,6 +124,15 @@ def place_of(database_url: str | None, home: Path) -> DatabaseLocation:
             return DatabaseLocation(url, _file_of(url))
         case other:
             raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: {other!r} is not supported; use sqlite or postgresql")
+
+
+def _parsed(database_url: str) -> URL:
+    """Parse an address; several hosts in front of the question mark are put behind it, where none are."""
+    found = _SEVERAL_HOSTS.fullmatch(database_url)
+    if found is None:
+        return make_url(database_url)
+    url = make_url(found["before"] + found["after"])
+    return url if "host" in url.query else url.update_query_dict({"host": unquote(found["hosts"])})
 
 
 def _file_of(url: URL) -> Path:

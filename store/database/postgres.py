@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 from sqlalchemy import URL, Connection, Double, cast, event, extract, func, select
-from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.engine.interfaces import AdaptedConnection, ExceptionContext
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -13,6 +14,7 @@ from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, NOTES, Answer
 from store.database.faults import Collision, faults
 from store.database.postgres_fields import driver_arguments
+from store.database.postgres_hosts import connect_first, hosts_of
 
 _TRIES = 5
 _ADVISORY_LOCK = 0x6261636B73746179
@@ -24,7 +26,6 @@ ANSWER_S = LOCK_WAIT_S + 30
 """After how long a server that does not answer counts as away."""
 _READ_ONLY = "25006"
 """The answer to a write by a server that was made a standby, or closed to writes, under open connections."""
-_LIMIT = "SELECT set_config('lock_timeout', $1, false), set_config('idle_in_transaction_session_timeout', $2, false)"
 _NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 
 
@@ -33,9 +34,11 @@ class PostgresDatabase:
 
     def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         """Prepare the engine; nothing is connected yet. Raises SettingsInvalid for an address that cannot be used."""
-        self._limits = (f"{int(busy_timeout_s * 1000)}", f"{int(IDLE_S * 1000)}")
+        limits = {"lock_timeout": busy_timeout_s, "idle_in_transaction_session_timeout": IDLE_S}
+        self._limits = "; ".join(f"SET {name} = {int(seconds * 1000)}" for name, seconds in limits.items())
         self.before_commit: Callable[[Connection], None] = lambda _: None
-        options = {"timeout": CONNECT_S, "command_timeout": ANSWER_S}
+        options: dict[str, Any] = {"timeout": CONNECT_S, "command_timeout": ANSWER_S}
+        options["async_creator_fn"] = partial(connect_first, hosts_of(url))
         address, given = driver_arguments(url)
         try:
             self._engine = create_async_engine(
@@ -46,10 +49,6 @@ class PostgresDatabase:
                 isolation_level="READ COMMITTED",
                 connect_args={**options, **given},
             )
-        except (ArgumentError, ValueError):
-            raise SettingsInvalid(
-                "BACKSTAY_DATABASE_URL: its hosts or ports cannot be used; write several as host=A,B&port=5432,5432"
-            ) from None
         except ModuleNotFoundError as error:
             raise SettingsInvalid(
                 f"BACKSTAY_DATABASE_URL: the driver {error.name!r} is not installed; install backstay[postgres]"
@@ -57,13 +56,10 @@ class PostgresDatabase:
         event.listen(self._engine.sync_engine, "connect", self._limit)
         event.listen(self._engine.sync_engine, "handle_error", _leave_read_only)
 
-    def _limit(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    def _limit(self, connection: AdaptedConnection, _: ConnectionPoolEntry) -> None:
         """Set the time limits of a new session; a pooler refuses a connection that asks for them at its beginning."""
-        cursor = connection.cursor()
-        cursor.execute(_LIMIT, self._limits)
-        cursor.close()
-        # A setting goes with its transaction, unless that is committed.
-        connection.commit()
+        # Past the adapter, which would begin a transaction and take several round trips.
+        connection.run_async(lambda session: session.execute(self._limits))
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that only reads."""

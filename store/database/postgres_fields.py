@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
@@ -9,14 +10,15 @@ from sqlalchemy import URL
 
 from backstay.errors import SettingsInvalid
 
-_READ_BY_SQLALCHEMY = frozenset({"host", "port", "user", "password", "database", "prepared_statement_cache_size"})
+_HOSTS = frozenset({"host", "port"})
+"""What `hosts_of` reads."""
+_CACHE = "prepared_statement_cache_size"
+_READ_BY_SQLALCHEMY = frozenset({"user", "password", "database", _CACHE})
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _BESIDE_SYSTEM = frozenset({"sslmode", "sslrootcert", "sslnegotiation"})
 """What counts of TLS where the authorities of this machine do."""
 _TLS = _BESIDE_SYSTEM | {*_FILES, "sslpassword", "ssl_min_protocol_version", "ssl_max_protocol_version"}
-_READ_BY_DRIVER = _TLS | {
-    *("application_name", "options", "target_session_attrs", "passfile", "service", "krbsrvname", "gsslib")
-}
+_READ_BY_DRIVER = _TLS | {*("application_name", "options", "target_session_attrs", "passfile", "krbsrvname", "gsslib")}
 _WITHOUT_EFFECT = frozenset(
     {
         *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
@@ -37,22 +39,24 @@ _SYSTEM = ("sslrootcert", "system")
 
 
 def driver_arguments(url: URL) -> tuple[URL, dict[str, Any]]:
-    """Return the address without the fields that only the driver knows, and what the driver is given for them.
+    """Return the address without hosts and the fields that only the driver knows, and what it is given for those.
 
     Raises SettingsInvalid for a field that cannot be heeded: above all, none that asks for TLS is left out.
     """
     fields = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
-    if "dbname" in fields:
-        url = url.set(database=fields.pop("dbname"))
-    url = url.set(query={name: value for name, value in url.query.items() if name in _READ_BY_SQLALCHEMY})
-    asked = {name: value for name, value in fields.items() if name not in _READ_BY_SQLALCHEMY and value}
+    database = fields.pop("dbname", url.database)
+    plain = {name: value for name, value in fields.items() if name in _READ_BY_SQLALCHEMY}
+    if not plain.get(_CACHE, "0").isdecimal():
+        _refuse(_CACHE, "write a number of statements")
+    address = URL.create(url.drivername, url.username, url.password, database=database, query=plain)
+    asked = {name: value for name, value in fields.items() if name not in _READ_BY_SQLALCHEMY | _HOSTS and value}
     if "ssl" in asked:
         _take_old_name(asked)
     _require_known(asked)
     given = _timeout(asked) | _authorities(asked)
     told = {"application_name": "backstay", "target_session_attrs": "read-write"}
     told |= {name: asked[name] for name in asked if name in _READ_BY_DRIVER}
-    return url, {"dsn": f"postgresql://?{urlencode(told)}", **given}
+    return address, {"dsn": f"postgresql://?{urlencode(told)}", **given}
 
 
 def _take_old_name(asked: dict[str, str]) -> None:
@@ -71,8 +75,12 @@ def _require_known(asked: Mapping[str, str]) -> None:
             _refuse(name, "nothing here would heed it; remove it if you can do without")
         if value not in _VALUES.get(name, (value,)):
             _refuse(name, f"write one of {', '.join(_VALUES[name])}")
-        if name in _FILES and (name, value) != _SYSTEM and not os.access(value, os.R_OK):
+        if name in _FILES and (name, value) != _SYSTEM and not _is_readable(value):
             _refuse(name, "there is no such file that this user may read")
+
+
+def _is_readable(file: str) -> bool:
+    return Path(file).is_file() and os.access(file, os.R_OK)
 
 
 def _timeout(asked: Mapping[str, str]) -> dict[str, Any]:

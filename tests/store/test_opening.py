@@ -3,11 +3,14 @@
 import asyncio
 import os
 import shutil
+import socket
 import ssl
 import stat
 import sys
+import time
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 import asyncpg
 import pytest
@@ -349,12 +352,17 @@ async def test_a_database_that_cannot_hold_every_text_is_refused_untouched(
     await holder.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
     await holder.close()
     address = f"postgresql://postgres:hidden@/{name}?host={postgres.folder}"
-    with pytest.raises(SettingsInvalid, match=f"{encoding}.*ENCODING 'UTF8' TEMPLATE template0") as refused:
-        async with open_store(database_url=address, home=tmp_path):
-            pass
-    assert "hidden" not in str(refused.value)
     holder = await asyncpg.connect(address)
-    assert await holder.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+    made = "CREATE TABLE alembic_version AS SELECT 'v1' AS version_num"
+    for first, rest in (("SELECT 1", ""), (made, ", and restore a backup")):
+        await holder.execute(first)
+        with pytest.raises(SettingsInvalid, match=f"{encoding}.*ENCODING 'UTF8' TEMPLATE template0{rest}") as refused:
+            async with open_store(database_url=address, home=tmp_path):
+                pass
+        assert "hidden" not in str(refused.value)
+        assert ("restore" in str(refused.value)) == bool(rest)
+        tables = await holder.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        assert tables == bool(rest)
     await holder.close()
 
 
@@ -396,6 +404,17 @@ async def test_an_address_as_servers_hand_it_out_is_understood(tmp_path, postgre
         ("connect_timeout=hidden", "the field connect_timeout after"),
         ("hid%3Dden=1", "one of the fields after"),
         ("host=a,b&port=5432,hidden", "its hosts or ports cannot be used"),
+        ("host=a,b&port=1,2,3", "its hosts or ports cannot be used"),
+        ("host=a,&port=1", "its hosts or ports cannot be used"),
+        ("host=a:hidden,b", "its hosts or ports cannot be used"),
+        ("host=a,b:99999", "its hosts or ports cannot be used"),
+        ("port=99999", "its hosts or ports cannot be used"),
+        ("port=0", "its hosts or ports cannot be used"),
+        ("prepared_statement_cache_size=hidden", "the field prepared_statement_cache_size after"),
+        ("service=hidden", "the field service after"),
+        ("sslmode=require&sslrootcert=/etc", "the field sslrootcert after"),
+        ("sslmode=require&sslrootcert=/etc/passwd", "as sslrootcert and sslcrl"),
+        ("sslmode=require&sslcert=/etc/passwd", "check sslcert, sslkey and sslpassword"),
     ],
 )
 async def test_a_field_that_cannot_be_heeded_is_refused_by_its_name_and_never_left_out(tmp_path, fields, said):
@@ -404,6 +423,40 @@ async def test_a_field_that_cannot_be_heeded_is_refused_by_its_name_and_never_le
             pass
     assert said in str(refused.value)
     assert "hid" not in str(refused.value)
+
+
+@promise("store:postgres-hosts")
+@pytest.mark.parametrize(
+    ("front", "fields"),
+    [
+        ("{mute},{up}", ""),
+        ("{mute},{folder}", ""),
+        ("", "host=127.0.0.1,{folder}&port={port},5432"),
+        ("", "host={mute}&host={up}"),
+        ("127.0.0.1,127.0.0.2:{port},{up}", "host={mute},{up}"),
+        ("", "host=[::1]:1,{mute},::1,localhost&port={there}"),
+    ],
+)
+async def test_a_host_that_is_silent_keeps_none_of_the_others_from_being_asked(
+    tmp_path, postgres, postgres_url, front, fields
+):
+    database = postgres_url.partition("@/")[2].partition("?")[0]
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        async with before(postgres, authority_in(tmp_path)) as there:
+            places = {
+                "mute": f"127.0.0.1:{port}",
+                "up": f"localhost:{there}",
+                "there": there,
+                "port": port,
+                "folder": quote(str(postgres.folder), safe=""),
+            }
+            address = f"postgresql://postgres:a,b@{front}/{database}?connect_timeout=2&sslmode=require&{fields}"
+            async with open_store(database_url=address.format(**places), home=tmp_path) as store:
+                began = time.monotonic()
+                await asyncio.gather(*(store.runs.newest(1) for _ in range(4)))
+                # What serves is asked first from then on.
+                assert time.monotonic() - began < 2
 
 
 @promise("store:postgres-tls")

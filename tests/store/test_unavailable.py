@@ -5,7 +5,7 @@ import sqlite3
 
 import asyncpg
 import pytest
-from sqlalchemy import bindparam, text
+from sqlalchemy import bindparam, event, text
 
 from backstay.effects.effect import EffectState
 from backstay.errors import SettingsInvalid, StoreUnavailable
@@ -222,6 +222,16 @@ async def test_time_limits_of_a_session_are_set_in_it_and_not_asked_for_by_the_c
         with pytest.raises(KeyError):
             await store._database.write(lambda _: {}["gone"])
         found = await store._database.read(lambda connection: connection.execute(query).all())
+        asked = []
+        engine = store._database._engine.sync_engine
+        # The listener of the store is between these two.
+        event.listen(
+            engine, "connect", lambda made, _: made.driver_connection.add_query_logger(asked.append), insert=True
+        )
+        event.listen(engine, "connect", lambda made, _: made.driver_connection.remove_query_logger(asked.append))
+        await store._database._engine.dispose()
+        assert await store.runs.newest(1) == []
+    assert len(asked) == 1, asked
     assert {row.name for row in found if row.source == "client"} == {"application_name", "client_encoding"}
     assert [tuple(row) for row in found if row.name in names] == [
         ("idle_in_transaction_session_timeout", "10000", "session"),
