@@ -127,11 +127,13 @@ def test_each_service_waits_for_those_that_it_needs(services):
 @promise("deployment:postgres-versions")
 def test_postgres_keeps_its_data_where_the_image_of_its_version_lets_its_user_write(services):
     # As the images are made: this folder is their user's, and up to 17 an unnamed volume covers `data` in it.
-    newer = resolved(POSTGRES_VERSION="18", POSTGRES_FOLDER="/var/lib/postgresql")["services"]["postgres"]
+    whole = resolved(files=[FILE, DEPLOY / "postgres-18.yml"], POSTGRES_VERSION="17")["services"]
+    newer = whole["postgres"]
     mounts = [[(each["source"], each["target"]) for each in some["volumes"]] for some in (services["postgres"], newer)]
 
     assert mounts == [[("postgres", "/var/lib/postgresql/data")], [("postgres", "/var/lib/postgresql")]]
-    assert (newer["image"], newer["user"], "PGDATA" in newer["environment"]) == ("postgres:18", "999:999", False)
+    assert (newer["image"], whole["database"]["image"], newer["user"]) == ("postgres:18", "postgres:18", "999:999")
+    assert "PGDATA" not in newer["environment"]
 
 
 @promise("deployment:rights")
