@@ -19,7 +19,11 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 KEY, SECRET = "AKIAOFTHETESTS", "secret-key-of-the-tests"
 ACCESS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 _REFUSED = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>of " + SECRET.encode() + b"</Message></Error>"
-_FAULTS = {"503": ("503 Slow Down", b"SlowDown"), "403": ("403 Forbidden", b"SignatureDoesNotMatch")}
+_FAULTS = {
+    "503": ("503 Slow Down", b"SlowDown"),
+    "403": ("403 Forbidden", b"SignatureDoesNotMatch"),
+    "expired": ("400 Bad Request", b"ExpiredToken"),
+}
 _PATH_STYLE = ("403 Forbidden", b"SecondLevelDomainForbidden")
 _LOCKED = ("400 Bad Request", b"InvalidRequest")
 _OF_THE_PLATFORM = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": "t", "Expiration": "2099-01-01T00:00:00Z"}
@@ -31,8 +35,8 @@ class S3Server:
 
     def __init__(self) -> None:
         self.fault = ""
-        """`503`, `403`, `slow`, `cut` (an answer that breaks off), `gone` (others remove first), `path style`
-        (it is refused), `locked` (what comes without a checksum is refused), or nothing."""
+        """`503`, `403`, `expired`, `slow`, `cut` (an answer that breaks off), `gone` (others remove first), `path
+        style` (it is refused), `locked` (what comes without a checksum is refused), or nothing."""
         self.asked: list[tuple[str, str, str]] = []
         """Method, path and range of each request."""
         self.before: Callable[[str, str], None] = lambda _method, _path: None

@@ -18,7 +18,7 @@ from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
 from backstay.client.roles import find_sandbox
 from backstay.client.workers import pollers
-from backstay.errors import BackstayError, SettingsInvalid, StoreUnavailable
+from backstay.errors import BackstayError, SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Output, duration
@@ -94,7 +94,7 @@ async def _removed(
 ) -> tuple[dict[str, int], list[str], dict[str, str]]:
     """Remove rows, then payloads, then snapshots; return what was freed, and what and which runs stay and why."""
     from sandbox.workspaces.effects import prune_workspaces
-    from store.runs.pruning import PruneReport
+    from store.runs.pruning import PayloadsKept, PruneReport
 
     freed: Any = PruneReport()
     broken: dict[str, str] = {}
@@ -118,7 +118,8 @@ async def _removed(
     kept: list[str] = []
     try:
         freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
-    except StoreUnavailable as error:
+    except PayloadsKept as error:
+        freed += error.freed
         kept.append(f"payloads are kept for the next pruning: {error}")
     sizes, damaged = await prune_workspaces(settings.home, marked, dry_run=dry_run)
     kept += [f"snapshots of one workspace are kept: {fault}" for fault in damaged]

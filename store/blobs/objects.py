@@ -43,16 +43,20 @@ _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _STATUS = re.compile(r"status code: (\d{3})")
 _IN_THE_HOST = "set AWS_VIRTUAL_HOSTED_STYLE_REQUEST=true, since it wants the bucket in the name of the host"
 _ADDRESS = "check BACKSTAY_S3_ENDPOINT, AWS_REGION and the bucket"
+_RIGHTS = "check the AWS_ variables with the credentials, and the rights of their user on the bucket"
 _FIXES = {
     "SecondLevelDomainForbidden": _IN_THE_HOST,
     "PathStyleDomainForbidden": _IN_THE_HOST,
     "InvalidRequest": "if the bucket has Object Lock, take one without it, or set AWS_CHECKSUM_ALGORITHM=SHA256",
+    "ExpiredToken": _RIGHTS,
+    "InvalidToken": _RIGHTS,
+    "TokenRefreshRequired": _RIGHTS,
     "PermanentRedirect": _ADDRESS,
     "301": _ADDRESS,
     "400": _ADDRESS,
     "NoSuchBucket": "make the bucket, or name another one in BACKSTAY_PAYLOADS",
-    "401": "check the AWS_ variables with the credentials, and the rights of their user on the bucket",
-    "403": "check the AWS_ variables with the credentials, and the rights of their user on the bucket",
+    "401": _RIGHTS,
+    "403": _RIGHTS,
 }
 _WRONG = {"NoSuchBucket", "PermanentRedirect", "301", "400", "401", "403"}
 """What stays so until an operator changes a setting or the bucket."""

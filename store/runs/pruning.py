@@ -9,13 +9,14 @@ Payloads of other runs are never touched: runs share no files.
 
 import asyncio
 import shutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, func, select, update
 
+from backstay.errors import StoreUnavailable
 from backstay.frozen import Frozen
 from backstay.task.attachment import attached_to
 from store.blobs.blobs import BlobStore
@@ -71,6 +72,15 @@ class PruneReport(Frozen):
     def __add__(self, other: "PruneReport") -> "PruneReport":
         """Return the sum."""
         return PruneReport(**{name: value + getattr(other, name) for name, value in self})
+
+
+class PayloadsKept(StoreUnavailable):
+    """Payloads stay until the next pruning, because a place of theirs fails."""
+
+    def __init__(self, said: str, freed: PruneReport) -> None:
+        """Keep what was removed before that."""
+        super().__init__(said)
+        self.freed = freed
 
 
 class Pruning:
@@ -149,19 +159,28 @@ class Pruning:
         return frozenset(connection.execute(select(runs.c.run).where(runs.c.pruned_at.is_not(None))).scalars())
 
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> PruneReport:
-        """Remove the payloads of runs that are marked as pruned, wherever they are."""
-        freed, rows = PruneReport(), self._blobs.rows
+        """Remove the payloads of runs that are marked as pruned, wherever they are; raises PayloadsKept."""
+        freed = PruneReport()
+        try:
+            async for part in self._freeing(marked, dry_run=dry_run):
+                freed += part
+        except StoreUnavailable as error:
+            raise PayloadsKept(str(error), freed) from error
+        return freed
+
+    async def _freeing(self, marked: Collection[str], *, dry_run: bool) -> AsyncGenerator[PruneReport]:
+        rows = self._blobs.rows
         there = await rows.runs()
         # Files attached before they began lie beside them.
         marked = {*marked, *await self._attached(marked, there)}
         # A late attempt of a run may have written after its pruning.
         for run in sorted(there.intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)
-            freed += PruneReport(payloads=count, bytes=size)
-        freed += await asyncio.to_thread(self._free, marked, dry_run)
+            yield PruneReport(payloads=count, bytes=size)
+        yield await asyncio.to_thread(self._free, marked, dry_run)
         if self._blobs.objects is not None:
-            freed += await _free_objects(self._blobs.objects, marked, dry_run=dry_run)
-        return freed
+            async for part in _free_objects(self._blobs.objects, marked, dry_run=dry_run):
+                yield part
 
     async def _attached(self, marked: Collection[str], there: Collection[str]) -> list[str]:
         """Return where files lie that were attached to these runs; others await the next run of the same id."""
@@ -215,14 +234,13 @@ class Pruning:
         return freed
 
 
-async def _free_objects(objects: Objects, marked: Iterable[str], *, dry_run: bool) -> PruneReport:
-    freed, there = PruneReport(), frozenset(await objects.folders())
+async def _free_objects(objects: Objects, marked: Iterable[str], *, dry_run: bool) -> AsyncGenerator[PruneReport]:
+    there = frozenset(await objects.folders())
     for folder in sorted(there.intersection(map(key_of, marked))):
         found = await objects.listed(folder)
-        freed += PruneReport(payloads=len(found), bytes=sum(each.size for each in found))
         if not dry_run:
             await objects.remove(found)
-    return freed
+        yield PruneReport(payloads=len(found), bytes=sum(each.size for each in found))
 
 
 def _idle(before: float) -> Select[Any, Any, Any, Any]:

@@ -9,6 +9,9 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
+from sandbox.snapshots.snapshots import Snapshots
+from sandbox.workspaces.effects import WorkspaceEffects
+from sandbox.workspaces.workspace import WorkspaceCall
 from store.blobs.shown import folder_of
 from store.opening import open_store
 from tests.cli.commands import environment_of, forked
@@ -273,13 +276,33 @@ async def test_a_run_whose_records_cannot_be_read_is_named_and_keeps_no_other_fr
 
 
 @promise("store:prune-bucket")
-async def test_a_bucket_that_does_not_answer_is_named_and_all_else_is_pruned(opened, command):
-    await remember(opened, str(uuid.uuid4()), closed=True)
+async def test_a_bucket_that_does_not_answer_is_named_and_all_else_is_pruned(opened, command, tmp_path):
+    home, name = opened.settings.home, str(uuid.uuid4())
+    await remember(opened, name, closed=True)
+    run = f"long-ago/{name}"
+    async with open_store(database_url=None, home=home) as store:
+        await store.blobs.of(run).put(b"in a file" * 20_000)
+    snapshots = home / "snapshots" / "key"
+    files = WorkspaceEffects(
+        tmp_path / "files", Snapshots(snapshots), home / "workspace-state" / "written" / "key", written_mb=1
+    )
+    (tmp_path / "files").mkdir()
+
+    async def wrote():
+        (tmp_path / "files" / "a").write_text("of the run", encoding="ascii")
+        return {"ok": {}}
+
+    await files.write(WorkspaceCall(workspace="w", run=run, tool="write_file", effect=f"{run}/1"), wrote)
+    assert any((snapshots / "blobs").iterdir())
     away = {"BACKSTAY_PAYLOADS": "s3://bucket-away/p", "BACKSTAY_S3_ENDPOINT": "http://127.0.0.1:9", **ACCESS}
 
     done = await command("prune", "--output", "json", **away)
 
-    assert (done.code, json.loads(done.out)["runs"], json.loads(done.out)["snapshots"]) == (1, 1, 0)
+    told = json.loads(done.out)
+    assert (done.code, told["runs"], told["payloads"], told["bytes"]) == (1, 1, 1, 180_000)
+    assert told["snapshots"] > 0 < told["snapshot_bytes"]
+    assert not folder_of(home / "blobs", run).exists()
+    assert not any((snapshots / "blobs").iterdir())
     assert "payloads are kept for the next pruning: store: s3://bucket-away/p" in done.err
 
 

@@ -16,6 +16,7 @@ from store.blobs.objects import place_of
 from store.blobs.shown import key_of
 from store.fitness import Belongings
 from store.opening import open_store
+from store.runs.pruning import PayloadsKept
 from tests.requirements import promise
 from tests.s3_server import ACCESS, KEY, SECRET
 from tests.store.sharing import assert_shared
@@ -187,6 +188,27 @@ async def test_what_is_written_while_its_run_is_pruned_goes_with_the_next_prunin
         assert s3_server.objects(bucket).keys() == {key("w/other", hash_of(LARGE))}
 
 
+@promise("store:prune-bucket")
+async def test_what_went_before_a_place_failed_is_counted(s3_server, bucket, place, tmp_path):
+    runs = ["w/a", "w/b"]
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.blobs.of("w/c").put(LARGE)
+    async with open_store(database_url=None, home=tmp_path, objects=place) as store:
+        for run in runs:
+            await store.blobs.of(run).put(LARGE)
+
+        def fails(method, path):
+            s3_server.fault = "403" if method == "DELETE" and last in path else ""
+
+        last = key_of(max(runs, key=key_of))
+        s3_server.before = fails
+        with pytest.raises(PayloadsKept) as stopped:
+            await store.pruning.free_payloads([*runs, "w/c"])
+        s3_server.before, s3_server.fault = lambda *_: None, ""
+        assert (stopped.value.freed.payloads, stopped.value.freed.bytes) == (2, 2 * len(LARGE))
+        assert (await store.pruning.free_payloads([*runs, "w/c"])).payloads == 1
+
+
 @promise("store:s3-removed")
 async def test_payloads_go_from_a_server_that_says_when_one_is_gone_already(s3_server, bucket, place, tmp_path):
     async with open_store(database_url=None, home=tmp_path, objects=place) as store:
@@ -233,7 +255,11 @@ async def test_what_cannot_be_used_is_named_with_its_fix_before_any_work(
     for wrong in ({}, {"AWS_ACCESS_KEY_ID": KEY}, {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": SECRET}):
         with pytest.raises(SettingsInvalid, match="needs credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
             place_of(f"s3://{bucket}", s3_server.endpoint, wrong)
-    for name, fault, said in ((f"no-{bucket}", "", "NoSuchBucket; make the bucket"), (bucket, "403", "check the AWS_")):
+    for name, fault, said in (
+        (f"no-{bucket}", "", "NoSuchBucket; make the bucket"),
+        (bucket, "403", "check the AWS_"),
+        (bucket, "expired", "400 ExpiredToken; check the AWS_ variables with the credentials"),
+    ):
         s3_server.fault = fault
         wrong = place_of(f"s3://{name}/a", s3_server.endpoint, ACCESS)
         async with open_store(database_url=None, home=tmp_path, objects=wrong) as store:
