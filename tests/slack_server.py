@@ -128,6 +128,8 @@ class Slack:
     bot_token: str = "bot-token-of-the-test"
     app_token: str = "app-token-of-the-test"
     signing_secret: str = "signing-secret-of-the-test"
+    organization: str = ""
+    """The Enterprise organization that the workspace is a part of, if any."""
     calls: list[Call] = field(default_factory=list)
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     channels: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -160,11 +162,14 @@ class Slack:
     # What the workspace holds.
 
     def add_user(self, user, email, *, name=None, confirmed=True, **more):
-        """Add a person, or change one; `more` such as `is_restricted=True`, `deleted=True`, `team_id="T9"`."""
+        """Add a person, or change one; `more` such as `is_restricted=True`, `deleted=True`, `team_id="T9"`.
+
+        Of a person with an `enterprise_user` Slack says no `team_id`, unless that is given.
+        """
         profile = {"real_name": name or user, "display_name": name or user} | ({"email": email} if email else {})
         self.users[user] = {
             "id": user,
-            "team_id": TEAM,
+            **({} if "enterprise_user" in more else {"team_id": TEAM}),
             "name": name or user.lower(),
             "real_name": name or user,
             "profile": profile,
@@ -420,10 +425,11 @@ class Slack:
 
     def _envelope(self, kind, user):
         person = self.users.get(user, {"name": user, "team_id": TEAM})
+        name, of = person["name"], person.get("team_id", self.organization)
         return {
             "type": kind,
             "team": {"id": TEAM, "domain": "test"},
-            "user": {"id": user, "username": person["name"], "name": person["name"], "team_id": person["team_id"]},
+            "user": {"id": user, "username": name, "name": name, "team_id": of},
             "api_app_id": APP,
             "token": "deprecated",
             "trigger_id": self._trigger(user),

@@ -39,6 +39,7 @@ def auth_test(slack, given):
         "user_id": "U0BOT",
         "bot_id": "B0BOT",
         "is_enterprise_install": False,
+        **({"enterprise_id": slack.organization} if slack.organization else {}),
     }
 
 

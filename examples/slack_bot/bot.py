@@ -15,7 +15,7 @@ from backstay.client.run import signed
 
 ENV = dict(os.environ)  # noqa: TID251 - a separate program, configured by its environment
 app = AsyncApp(token=ENV["SLACK_BOT_TOKEN"], signing_secret=ENV["SLACK_SIGNING_SECRET"])
-slack, VERDICTS, posts = app.client, ("approve", "reject"), {}
+slack, posts, VERDICTS, KEY = app.client, {}, ("approve", "reject"), ENV["BACKSTAY_APPROVER_KEY"].encode()
 slack.base_url = ENV.get("SLACK_API_URL", slack.base_url)
 
 
@@ -46,13 +46,13 @@ async def press(ack: AsyncAck, action: dict, body: dict, respond: AsyncRespond) 
     """Send a verdict to the run, signed in the name of the person who pressed."""
     await ack()
     user, team = (await slack.users_info(user=body["user"]["id"]))["user"], (await slack.auth_test())["team_id"]
-    if user.get("team_id") != team or user.get("is_restricted") or not user.get("is_email_confirmed"):
+    teams = [user.get("team_id"), *user.get("enterprise_user", {}).get("teams", [])]
+    if team not in teams or user.get("is_restricted") or not user.get("is_email_confirmed"):
         return await respond("Only members with a confirmed e-mail address decide.", replace_original=False)
     async with connect() as backstay:
         bound = Binding(namespace=backstay.client.namespace, update="approval", **json.loads(action["value"]))
         said = {"request_id": bound.request_id, "verdict": action["action_id"], "by": user["profile"]["email"].lower()}
-        run = backstay.client.get_workflow_handle(bound.workflow_id)
-        return await run.signal("approval", signed(ENV["BACKSTAY_APPROVER_KEY"].encode(), bound, said))
+        return await backstay.client.get_workflow_handle(bound.workflow_id).signal("approval", signed(KEY, bound, said))
 
 
 server = app.server(port=int(ENV.get("PORT", "3000")), path="/slack/events")

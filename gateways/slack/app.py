@@ -66,9 +66,9 @@ async def open_slack(
     """
     require_settings(settings)
     client = _client(settings)
-    team, team_name = await _who(client)
+    team, team_name, organization = await _who(client)
     channel = await _channel(client, settings.slack_channel or "")
-    people = People(client, team, settings.slack_users)
+    people = People(client, team, settings.slack_users, organization=organization)
     place = Channel(client, store.posts, f"slack-{team}-{channel}", channel)
     board = RunChannel(place, store, backstay, people, settings.url or "")
     app = _app(settings, client)
@@ -118,7 +118,8 @@ async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> b
     return False
 
 
-async def _who(client: AsyncWebClient) -> tuple[str, str]:
+async def _who(client: AsyncWebClient) -> tuple[str, str, str]:
+    """Return the id and the name of the workspace, and the id of the organization that it is a part of, if any."""
     try:
         answer = await client.auth_test()
     except SlackApiError as error:
@@ -128,7 +129,8 @@ async def _who(client: AsyncWebClient) -> tuple[str, str]:
         raise SettingsInvalid(f"SLACK_BOT_TOKEN: Slack answers {code}") from None
     except FAILURES as error:
         raise _unreachable(error) from None
-    return str(answer["team_id"]), str(answer.get("team") or answer["team_id"])
+    team = str(answer["team_id"])
+    return team, str(answer.get("team") or team), str(answer.get("enterprise_id") or "")
 
 
 async def _channel(client: AsyncWebClient, channel: str) -> str:

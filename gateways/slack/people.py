@@ -17,6 +17,7 @@ from backstay.yaml_text import read_yaml
 from gateways.slack.posting import FAILURES, not_taken
 
 _FIX = "ask whoever runs backstay to name you in BACKSTAY_SLACK_USERS"
+_ELSEWHERE = "people of other workspaces decide nothing here"
 _FOUND_S = 600.0
 """How long it is remembered who has an address; it is only for whom to mention."""
 _OUTSIDERS = {
@@ -55,10 +56,14 @@ def read_people(path: Path | None) -> Mapping[str, str]:
 class People:
     """Know Slack users by the names under which policies know them."""
 
-    def __init__(self, client: AsyncWebClient, team: str, file: Path | None) -> None:
-        """`team` is the workspace that the app is installed in; raises SettingsInvalid for a file that is wrong."""
+    def __init__(self, client: AsyncWebClient, team: str, file: Path | None, *, organization: str = "") -> None:
+        """`team` is the workspace that the app is installed in, `organization` that of which it is a part, if any.
+
+        Raises SettingsInvalid for a file that is wrong.
+        """
         self._client = client
         self._team = team
+        self._organization = organization
         self._file = file
         self._found: dict[str, tuple[str, float]] = {}
         read_people(file)
@@ -72,14 +77,18 @@ class People:
 
         Raises NotVerified with what to do.
         """
-        if any(team != self._team for team in teams if team):
-            raise NotVerified("people of other workspaces decide nothing here")
+        elsewhere = any(team != self._team for team in teams if team)
+        # In an organization Slack names that, or another workspace of it, for people of ours too.
+        if elsewhere and not self._organization:
+            raise NotVerified(_ELSEWHERE)
         named = await self._named()
-        if user in named:
-            if not named[user]:
-                raise NotVerified("the file of BACKSTAY_SLACK_USERS lets you decide nothing")
-            return named[user]
-        return self._by_profile(await self._profile(user), named)
+        if user not in named:
+            return self._by_profile(await self._profile(user), named)
+        if not named[user]:
+            raise NotVerified("the file of BACKSTAY_SLACK_USERS lets you decide nothing")
+        if elsewhere and not self._is_member(await self._profile(user)):
+            raise NotVerified(_ELSEWHERE)
+        return named[user]
 
     async def _profile(self, user: str) -> Mapping[str, Any]:
         try:
@@ -98,8 +107,8 @@ class People:
         for mark, why in _OUTSIDERS.items():
             if profile.get(mark):
                 raise NotVerified(why)
-        if profile.get("team_id") != self._team:
-            raise NotVerified("people of other workspaces decide nothing here")
+        if not self._is_member(profile):
+            raise NotVerified(_ELSEWHERE)
         shown = str((profile.get("profile") or {}).get("email") or "").strip()
         if not shown:
             raise NotVerified(f"your profile shows this app no e-mail address; {_FIX}")
@@ -112,6 +121,13 @@ class People:
         if email in named.values():
             raise NotVerified(f"the file of BACKSTAY_SLACK_USERS gives {email} to another account; {_FIX}")
         return email
+
+    def _is_member(self, profile: Mapping[str, Any]) -> bool:
+        """Return whether somebody is of our workspace, of which they may be in several of an organization."""
+        if profile.get("is_stranger"):
+            return False
+        teams = (profile.get("enterprise_user") or {}).get("teams") if self._organization else None
+        return self._team in (profile.get("team_id"), *(teams or ()))
 
     async def users_of(self, principals: Iterable[str]) -> dict[str, str]:
         """Return the Slack users whom these people are, as far as they are found, by principal; raises NotTaken."""

@@ -114,7 +114,8 @@ async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, n
         assert await tell(hook, handle, "asked", request) == 200
         assert len(slack.standing()) == 1
 
-        # The policy names Ana. What Bo presses comes with a proof that it was Bo.
+        # The policy names Ana, who is in several workspaces. What Bo presses comes with a proof that it was Bo.
+        slack.add_user("U1", "ana@example.com", enterprise_user={"teams": ["T9", "T0TEST"]})
         await slack.press(asked, "approve", user="U2")
         async with asyncio.timeout(150):
             while "approval.refused" not in json.dumps((await handle.query("timeline", {"after": 0}))["events"]):
@@ -163,7 +164,12 @@ async def test_forged_and_old_notices_and_people_without_a_confirmed_address_cha
         await tell(hook, handle, "asked", request)
         asked = await slack.message("asked:")
         assert (await slack.press(asked, "approve", secret="another")).status == 401
-        for more in ({"confirmed": False}, {"team_id": "T9"}, {"is_restricted": True}):
+        for more in (
+            {"confirmed": False},
+            {"team_id": "T9"},
+            {"enterprise_user": {"teams": ["T9"]}},
+            {"is_restricted": True},
+        ):
             slack.add_user("U1", "ana@example.com", **more)
             before = len(slack.messages)
             await slack.press(asked, "approve")

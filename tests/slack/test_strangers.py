@@ -106,6 +106,43 @@ async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office)
     assert decisions(await ended(handle)) == [("approve", "cy@example.com", True)]
 
 
+@promise("slack:organization")
+async def test_members_of_a_workspace_of_an_organization_decide_there_and_people_of_its_others_do_not(
+    temporal, tmp_path
+):
+    file = tmp_path / "people.yaml"
+    file.write_text("U52: cy@example.com\nU62: eve@example.com\nU64: eve@example.com\n", encoding="utf-8")
+    async with open_office(temporal, tmp_path, "http", organization="E0ORG", slack_users=file) as office:
+        both, other = {"teams": ["T0TWO", "T0TEST"]}, {"teams": ["T0TWO"]}
+        members = {
+            # Slack names the organization for one of them, and another workspace of it for the others.
+            "U50": {"email": ANA, "enterprise_user": both},
+            "U51": {"email": BO, "enterprise_user": both, "team_id": "T0TWO"},
+            "U52": {"email": None, "enterprise_user": both, "team_id": "T0TWO"},
+        }
+        strangers = {
+            "U60": {"email": ANA, "enterprise_user": other},
+            "U61": {"email": ANA, "enterprise_user": other, "team_id": "T0TWO"},
+            "U62": {"email": None, "enterprise_user": other},
+            "U63": {"email": ANA, "enterprise_user": {"teams": ["T9"]}, "team_id": "E9", "is_stranger": True},
+            "U64": {"email": None, "team_id": "T9", "is_stranger": True},
+        }
+        for user, profile in {**members, **strangers}.items():
+            office.slack.add_user(user, **profile)
+        handle, message = await office.asked(mail("a@two.example"))
+        unnamed, unnamed_message = await office.asked(mail("a@x.example"))
+        for user in strangers:
+            before = office.whispers()
+            await office.slack.press(message, "backstay.approve", user=user)
+            await office.whisper("people of other workspaces decide nothing", after=before)
+        await waits(handle)
+        await office.slack.press(message, "backstay.approve", user="U50")
+        await office.slack.press(message, "backstay.approve", user="U51")
+        assert sorted(decisions(await ended(handle))) == [("approve", ANA, True), ("approve", BO, True)]
+        await office.slack.press(unnamed_message, "backstay.approve", user="U52")
+        assert decisions(await ended(unnamed)) == [("approve", "cy@example.com", True)]
+
+
 @promise("slack:not-named")
 async def test_somebody_whom_the_rule_does_not_name_is_told_so(office):
     handle, message = await office.asked(mail("a@ana.example"))

@@ -150,11 +150,20 @@ async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: flo
 
 @asynccontextmanager
 async def open_office(
-    temporal, folder, mode: str, *, policy: str = POLICY, profiles: str = PLANS, gateway: bool = True, **settings: Any
+    temporal,
+    folder,
+    mode: str,
+    *,
+    policy: str = POLICY,
+    profiles: str = PLANS,
+    gateway: bool = True,
+    organization: str = "",
+    **settings: Any,
 ):
     """Open a worker, a Slack and the gateway between them."""
     async with AsyncExitStack() as stack:
-        slack = await stack.enter_async_context(open_slack(events_url=None if mode == "socket" else "-"))
+        address = None if mode == "socket" else "-"
+        slack = await stack.enter_async_context(open_slack(events_url=address, organization=organization))
         scripts = Scripts()
         options = {**slack_settings(slack, mode), **settings}
         opened = await stack.enter_async_context(
