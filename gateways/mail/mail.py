@@ -172,15 +172,18 @@ class Mail:
             return
         served = self._served(notice.id)
         if served.busy:
-            raise NotTaken("the mail server is still at it")
+            raise NotTaken("the mail server is still at it", holds=False)
         # Who was tried before comes last: a server that hangs up on one person must not do so before the others.
         left = sorted((person for person in people if person not in served.people), key=served.tries.__getitem__)
+        begun = served.tries.total()
         fault = await self._send(notice, left, served)
         later = len(set(people) - served.people)
         patient = time.monotonic() - served.began < self._patience_s
         # Where nobody at all is served, it is not for the mailbox of one person.
         if later and (patient or (fault and not served.people)):
-            raise NotTaken(fault or f"{later} recipients are to be tried again")
+            # Where it refuses the people of this notice, those of the next one, such as an escalation, are others.
+            why = fault or f"{later} recipients are to be tried again"
+            raise NotTaken(why, holds=served.tries.total() == begun)
         if later:
             log.error("mail.given_up", people=later, notice=notice.id)
         self._notices.pop(notice.id, None)

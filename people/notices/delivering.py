@@ -1,4 +1,4 @@
-"""Send notices to receivers: each at least once, and those of a run in their order.
+"""Send notices to receivers: each at least once, and those of a run in their order, unless a receiver lets them pass.
 
 Any process may do this for a receiver, several at once: the store hands each notice to one of them at a time.
 """
@@ -38,10 +38,14 @@ log = structlog.get_logger("backstay.notices")
 class NotTaken(Exception):
     """A receiver did not take a notice; it is tried again."""
 
-    def __init__(self, why: str, retry_in_s: float | None = None) -> None:
-        """Say why in one line, without secrets, and when the receiver wants to be asked again."""
+    def __init__(self, why: str, retry_in_s: float | None = None, *, holds: bool = True) -> None:
+        """Say why in one line, without secrets, and when the receiver wants to be asked again.
+
+        `holds`: whether what comes next of the run waits until this one is taken.
+        """
         super().__init__(why)
         self.retry_in_s = retry_in_s
+        self.holds = holds
 
 
 class Receiver(Protocol):
@@ -113,9 +117,10 @@ async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
         async with asyncio.timeout(45):
             await receiver.send(notice)
     except (NotTaken, TimeoutError) as error:
-        again = await outbox.failed(claim, error.retry_in_s if isinstance(error, NotTaken) else None)
+        refused = error if isinstance(error, NotTaken) else NotTaken("no answer in time")
+        again = await outbox.failed(claim, refused.retry_in_s, holds=refused.holds)
         said = log.warning if again else log.error
-        said("notice.not_taken" if again else "notice.given_up", **about, tries=claim.tries + 1, error=str(error))
+        said("notice.not_taken" if again else "notice.given_up", **about, tries=claim.tries + 1, error=str(refused))
         return False
     except Exception:
         # A receiver with a bug must not stop the others, nor lose what it was given.

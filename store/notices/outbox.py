@@ -2,7 +2,8 @@
 
 A notice is written in one transaction together with one line for each receiver. Whichever process serves a receiver
 claims a line under a lease, sends it, and settles it. A line whose sender died is claimed again when the lease is over,
-so a receiver may get a notice twice, under the same id; it never gets a later notice of the same run before.
+so a receiver may get a notice twice, under the same id; it gets a later notice of the same run before only where the
+receiver itself says that this one need not be waited for.
 """
 
 import asyncio
@@ -35,6 +36,9 @@ LEASE_S = 60.0
 _FIRST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 300.0
 _WAITING, _DONE, _GIVEN_UP = "waiting", "done", "given_up"
+_PASSED = "passed"
+"""It still waits, but what comes after it does not wait for it."""
+_TO_BE_SENT = (_WAITING, _PASSED)
 _RESULT = {"events", "effects", "raw_outputs"}
 """What a notice leaves out of a Result: it may be long, and the Result says where it is."""
 
@@ -190,7 +194,7 @@ class Outbox:
     @only_with("receivers_", otherwise=list)
     @writing
     def claim(self, connection: Connection, receivers_: Collection[str], limit: int = 20) -> list[Claim]:
-        """Claim what is due for receivers, of each run only the first notice that a receiver has not had."""
+        """Claim what is due for receivers, of each run only the first notice that others wait for, and those passed."""
         now = self._now(connection)
         earlier = deliveries.alias()
         blocked = exists().where(
@@ -207,10 +211,10 @@ class Outbox:
             .join(outbox, outbox.c.position == deliveries.c.position)
             .where(
                 deliveries.c.receiver.in_(list(receivers_)),
-                deliveries.c.state == _WAITING,
+                deliveries.c.state.in_(_TO_BE_SENT),
                 deliveries.c.due_at <= now,
                 deliveries.c.lease <= now,
-                ~blocked,
+                or_(deliveries.c.state == _PASSED, ~blocked),
             )
             .order_by(deliveries.c.due_at, deliveries.c.position)
             .limit(limit)
@@ -223,13 +227,19 @@ class Outbox:
         self._settle(connection, claim, {"state": _DONE, "tries": claim.tries + 1})
 
     @writing
-    def failed(self, connection: Connection, claim: Claim, retry_in_s: float | None = None) -> bool:
+    def failed(
+        self, connection: Connection, claim: Claim, retry_in_s: float | None = None, *, holds: bool = True
+    ) -> bool:
         """Record that a receiver did not take a notice; return whether it will be tried again.
 
-        The waits between tries double; after a day it is given up, and the next notice of the run is tried.
+        The waits between tries double; after a day it is given up, and the next notice of the run is tried, which is
+        tried at once where this one does not hold it back.
         """
         values = _put_back(claim.tries, claim.written_at, self._now(connection), retry_in_s)
-        return self._settle(connection, claim, values) and values["state"] == _WAITING
+        waits = values["state"] == _WAITING
+        if waits and not holds:
+            values["state"] = _PASSED
+        return self._settle(connection, claim, values) and waits
 
     @reading
     def waiting(self, connection: Connection, receiver: str) -> int:
@@ -237,7 +247,7 @@ class Outbox:
         chosen = (
             select(func.count())
             .select_from(deliveries)
-            .where(deliveries.c.receiver == receiver, deliveries.c.state == _WAITING)
+            .where(deliveries.c.receiver == receiver, deliveries.c.state.in_(_TO_BE_SENT))
         )
         return connection.execute(chosen).scalar_one()
 
@@ -251,7 +261,8 @@ class Outbox:
         at = self._now(connection)
         served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
         # Looked up once: for each notice anew, a pile of them would hold up all writers for minutes.
-        waits = select(deliveries.c.position).where(deliveries.c.state == _WAITING, deliveries.c.receiver.in_(served))
+        unsent = (deliveries.c.state.in_(_TO_BE_SENT), deliveries.c.receiver.in_(served))
+        waits = select(deliveries.c.position).where(*unsent)
         old = and_(
             outbox.c.created_at < before, outbox.c.position.not_in(waits), outbox.c.position.not_in(_last_of_open())
         )
@@ -288,7 +299,7 @@ def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
     free = (
         deliveries.c.receiver == row.receiver,
         deliveries.c.position == row.position,
-        deliveries.c.state == _WAITING,
+        deliveries.c.state == row.state,
         deliveries.c.lease == row.lease,
         deliveries.c.token == row.token,
     )

@@ -31,16 +31,19 @@ class Time:
 
 @dataclass
 class Receiver:
-    """Take notices and count them by id; `fail` refuses, `lose` takes and then says nothing."""
+    """Take notices and count them by id; `fail` refuses, `lose` takes and then says nothing, `passes` lets wait."""
 
     name: str = "webhook-1"
     fail: bool = False
+    passes: frozenset[int] = frozenset()
     lose: int = 0
     taken: list = field(default_factory=list)
 
     async def send(self, notice):
         if self.fail:
             raise NotTaken("ConnectError")
+        if notice.sequence in self.passes:
+            raise NotTaken("mailbox full", holds=False)
         self.taken.append((notice.workflow_id, notice.sequence, notice.id))
         if self.lose:
             self.lose -= 1
@@ -116,6 +119,22 @@ async def test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order(open
         await through(store, time, receiver, hours=0.2)
         assert receiver.first_seen("task-1") == receiver.first_seen("task-2") == [1, 2, 3, 4, 5]
         assert len(receiver.taken) == 10
+        assert await store.outbox.waiting(receiver.name) == 0
+
+
+@promise("approvals:outbox-passed")
+async def test_what_a_receiver_lets_pass_holds_nothing_back_and_is_sent_when_it_is_taken(opened, time):
+    receiver = Receiver(passes=frozenset({1}))
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1), asked(2), asked(3)])
+        await through(store, time, receiver, hours=0.1)
+        assert [number for _, number, _ in receiver.taken] == [2, 3]
+        await store.outbox.forget(time.now + HOUR)
+        assert await store.outbox.waiting(receiver.name) == 1
+        receiver.passes = frozenset()
+        await through(store, time, receiver, hours=0.2)
+        assert [number for _, number, _ in receiver.taken] == [2, 3, 1]
         assert await store.outbox.waiting(receiver.name) == 0
 
 

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import socket
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
@@ -139,6 +140,21 @@ async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_an
     assert f"{again:%Y-%m-%d %H:%M}" <= until <= f"{closed:%Y-%m-%d %H:%M}"
 
 
+@promise("approvals:mail-passed")
+@pytest.mark.parametrize("answer", spread(["452 4.2.2 mailbox full", "450 4.7.1 greylisted"], 1))
+async def test_whom_a_request_is_escalated_to_is_mailed_while_the_mailbox_of_the_first_takes_nothing(
+    open_engine, answer
+):
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), FINISH], policy=ESCALATED, approver_key="a key", **settings(url)) as engine,
+    ):
+        mailboxes.refused = {"ana@example.com": [answer] * 1000}
+        handle = await engine.start("write")
+        assert (await mailboxes.next())["To"] == "cy@example.com"
+        await handle.terminate()
+
+
 @promise("approvals:mail-again")
 async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(open_engine):
     policy = ESCALATED.replace(",\n     escalate_to: [cy@example.com]", "")
@@ -216,9 +232,19 @@ async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobo
             while [request["id"] for request in await pending(handle)] != ["r2"]:
                 await asyncio.sleep(0.05)
         mailboxes.refused = {}
-        # What is told of a run keeps its order, so a mail about the first request would come before this.
         assert f"/requests/{handle.id}/r2" in (await mailboxes.next()).get_content()
+        await all_told(engine)
+        assert mailboxes.mails.empty()
         await handle.cancel()
+
+
+async def all_told(engine):
+    """Wait until no notice is to be mailed any more."""
+    unsent = "SELECT count(*) FROM deliveries WHERE receiver = 'mail' AND state IN ('waiting', 'passed')"
+    async with asyncio.timeout(150):
+        with closing(sqlite3.connect(engine.settings.home / "backstay.db", timeout=10)) as database:
+            while database.execute(unsent).fetchone() != (0,):
+                await asyncio.sleep(0.1)
 
 
 @promise("approvals:mail-of-task")
