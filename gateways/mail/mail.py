@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 import smtplib
 import ssl
 import time
@@ -13,7 +14,7 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.utils import parseaddr
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import structlog
@@ -44,6 +45,10 @@ Mark = Callable[[str, str], str]
 _ENCODED = "=?"
 """How an encoded word of RFC 2047 begins."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_MOST_WORDS = 200
+"""How much is told of what a mail server says."""
+_ADDRESS = re.compile(r"<?[^\s<>()\[\],;:\"']+@[^\s<>()\[\],;:\"']+>?")
+_SETTINGS = "BACKSTAY_SMTP_URL and BACKSTAY_MAIL_FROM say through which server and from whom"
 log = structlog.get_logger("backstay.mail")
 _TEXTS = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -53,15 +58,56 @@ _TEXTS = Environment(
 )
 
 
+class MailRefusal(NamedTuple):
+    """Hold how a mail server refuses a mail."""
+
+    code: int
+    words: str
+    """What it says, without addresses."""
+
+    @classmethod
+    def of(cls, code: int, said: bytes | str) -> "MailRefusal":
+        """Return what is to be told of an answer."""
+        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+        return cls(code, one_line(_ADDRESS.sub("<address>", text), _MOST_WORDS))
+
+    @property
+    def final(self) -> bool:
+        """Return whether it would be the same the next time."""
+        return self.code >= 500
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.words}"
+
+
 @dataclass
 class MailRecipients:
     """Remember who has a mail about one notice, so that nobody gets it again because of somebody else."""
 
     began: float
     people: set[str] = field(default_factory=set)
+    refused: dict[str, MailRefusal] = field(default_factory=dict)
+    """How the server refused the others last."""
     tries: Counter[str] = field(default_factory=Counter)
     busy: bool = False
     """Whether a thread is still at it; a mail server may be slower than who waits for it."""
+
+    def left(self, people: Sequence[str]) -> list[str]:
+        """Return who of these is still to be mailed.
+
+        An address that does not exist must not keep the others from being told; but where the server takes no mail for
+        anybody, it is not for the addresses. Who was tried before comes last: a server that hangs up on one person
+        must not do so before the others.
+        """
+        wrong = {person for person, refusal in self.refused.items() if refusal.final and self.people}
+        return sorted((person for person in people if person not in self.people | wrong), key=self.tries.__getitem__)
+
+    def why(self, people: Sequence[str]) -> str:
+        """Return why these are still to be mailed."""
+        refusals = [self.refused[person] for person in people if person in self.refused]
+        if len(refusals) == len(people) and all(refusal.final for refusal in refusals):
+            return f"the mail server refuses everybody: {refusals[0]}; {_SETTINGS}"
+        return ": ".join([f"{len(people)} recipients are to be tried again", *map(str, refusals[:1])])
 
 
 @dataclass(frozen=True)
@@ -116,8 +162,10 @@ class MailServer:
                 connection.login(self.user, self.password)
             for person, message in messages.items():
                 served.tries[person] += 1
-                if _taken(connection, message):
+                if (refusal := _refusal(connection, message)) is None:
                     served.people.add(person)
+                else:
+                    served.refused[person] = refusal
                 if connection.sock is None:
                     # It has hung up on this person; the others come first the next time.
                     return
@@ -173,19 +221,18 @@ class Mail:
         served = self._served(notice.id)
         if served.busy:
             raise NotTaken("the mail server is still at it", holds=False)
-        # Who was tried before comes last: a server that hangs up on one person must not do so before the others.
-        left = sorted((person for person in people if person not in served.people), key=served.tries.__getitem__)
-        begun = served.tries.total()
-        fault = await self._send(notice, left, served)
-        later = len(set(people) - served.people)
+        begun, tried = served.tries.total(), served.left(people)
+        fault = await self._send(notice, tried, served)
+        later = served.left(people)
+        wrong = [served.refused[person] for person in tried if person not in {*served.people, *later}]
+        if wrong:
+            log.warning("mail.refused", people=len(wrong), said=str(wrong[0]), notice=notice.id)
         patient = time.monotonic() - served.began < self._patience_s
-        # Where nobody at all is served, it is not for the mailbox of one person.
-        if later and (patient or (fault and not served.people)):
+        if later and (patient or not served.people):
             # Where it refuses the people of this notice, those of the next one, such as an escalation, are others.
-            why = fault or f"{later} recipients are to be tried again"
-            raise NotTaken(why, holds=served.tries.total() == begun)
+            raise NotTaken(fault or served.why(later), holds=served.tries.total() == begun)
         if later:
-            log.error("mail.given_up", people=later, notice=notice.id)
+            log.error("mail.given_up", people=len(later), notice=notice.id)
         self._notices.pop(notice.id, None)
 
     async def _waits(self, notice: Notice) -> bool:
@@ -205,7 +252,7 @@ class Mail:
         try:
             await asyncio.wrap_future(sending)
         except (OSError, smtplib.SMTPException) as error:
-            return type(error).__name__
+            return _fault(error)
         return ""
 
     def _write(self, notice: Notice, people: Sequence[str], served: MailRecipients) -> None:
@@ -248,21 +295,25 @@ class Mail:
         return [notice.user_id] if any(map(request.wants_sign_in, marks)) else []
 
 
-def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
-    """Send one message; return whether there is nothing more to do for its person."""
+def _refusal(connection: smtplib.SMTP, message: EmailMessage) -> MailRefusal | None:
+    """Send one message to its person; return how the server refuses it, or nothing where it takes it."""
     try:
         connection.send_message(message)
     except smtplib.SMTPRecipientsRefused as error:
-        codes = [code for code, _ in error.recipients.values()]
+        return next(MailRefusal.of(code, said) for code, said in error.recipients.values())
     except smtplib.SMTPDataError as error:
-        codes = [error.smtp_code]
-    else:
-        return True
-    if any(code < 500 for code in codes):
-        return False
-    # An address that does not exist must not keep the others from being told.
-    log.warning("mail.refused", codes=codes)
-    return True
+        return MailRefusal.of(error.smtp_code, error.smtp_error)
+    return None
+
+
+def _fault(error: Exception) -> str:
+    """Return what keeps all mail from being taken."""
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        # Its words may repeat what was sent.
+        return f"the mail server refuses the user or the password of BACKSTAY_SMTP_URL ({error.smtp_code})"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"the mail server answers {MailRefusal.of(error.smtp_code, error.smtp_error)}; {_SETTINGS}"
+    return type(error).__name__
 
 
 def is_address(person: str) -> bool:

@@ -35,6 +35,7 @@ class Mailboxes:
     def __init__(self):
         self.mails = asyncio.Queue()
         self.refused = {}
+        self.disliked = []
 
     async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
         if answers := self.refused.get(address):
@@ -43,6 +44,8 @@ class Mailboxes:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):  # noqa: N802 - aiosmtpd's name
+        if self.disliked:
+            return self.disliked.pop(0)
         self.mails.put_nowait((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=default)))
         return "250 OK"
 
@@ -53,10 +56,10 @@ class Mailboxes:
 
 
 @asynccontextmanager
-async def mail_server():
+async def mail_server(mailboxes=None):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    mailboxes = Mailboxes()
+    mailboxes = mailboxes or Mailboxes()
     server = UnthreadedController(mailboxes, hostname="127.0.0.1", port=port, loop=asyncio.get_running_loop())
     started = await asyncio.get_running_loop().create_server(server._factory_invoker, "127.0.0.1", port)
     try:
@@ -429,6 +432,65 @@ async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_
         await taken(mail, asked(2, "cy@example.com"))
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
     assert sorted(told) == ["ana@example.com", "bo@example.com", "cy@example.com"]
+
+
+NOT_OURS = ("550 5.7.60 SMTP; Client may send nothing as <backstay@example.com>", "554 5.7.1 Relay access denied")
+
+
+@promise("approvals:mail-to-nobody")
+@pytest.mark.parametrize("after_message", [False, True])
+async def test_a_mail_server_that_refuses_everybody_has_served_nobody_and_its_words_are_told(after_message):
+    people = [ANA, BO]
+    async with mail_server() as (url, mailboxes):
+        if after_message:
+            mailboxes.disliked = sorted(NOT_OURS * 2)
+        else:
+            mailboxes.refused = {person: list(NOT_OURS) for person in people}
+        mail = Mail(MailServer.of(url), SENDER, (), patience_s=0)
+        for answer in NOT_OURS:
+            said = answer.replace("backstay@example.com", "address")
+            with pytest.raises(NotTaken, match=re.escape(f"refuses everybody: {said}; BACKSTAY_SMTP_URL")) as refused:
+                await mail.send(asked(1, *people))
+            assert not refused.value.holds
+        await taken(mail, asked(1, *people))
+        told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
+    assert told == people
+
+
+@promise("approvals:mail-to-nobody")
+async def test_a_mail_server_that_refuses_the_sender_is_told_by_its_words_and_the_setting():
+    class Strict(Mailboxes):
+        async def handle_MAIL(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
+            return f"553 5.7.1 {address} is not yours"
+
+    async with mail_server(Strict()) as (url, _):
+        mail = Mail(MailServer.of(url), SENDER, (), patience_s=0)
+        with pytest.raises(NotTaken, match=r"553 5\.7\.1 <address> is not yours; .* and BACKSTAY_MAIL_FROM"):
+            await mail.send(asked(1, ANA))
+
+
+@promise("approvals:mail-bad-address")
+async def test_what_is_said_of_an_address_that_does_not_exist_is_in_the_log_without_the_address():
+    async with mail_server() as (url, mailboxes):
+        mailboxes.refused = {BO: [f"550 5.1.1 <{BO}>: no such user\x1b[2J " + "x" * 400] * 9}
+        with capture_logs() as logs:
+            assert await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, BO)) == 1
+    (line,) = [line for line in logs if line["event"] == "mail.refused"]
+    assert line["people"] == 1
+    assert line["said"].startswith("550 5.1.1 <address>: no such user")
+    assert line["said"].isprintable()
+    assert len(line["said"]) <= 204
+
+
+@promise("approvals:mail-to-nobody")
+async def test_a_mail_that_the_server_wants_later_is_not_given_up_while_nobody_has_it():
+    async with mail_server() as (url, mailboxes):
+        mailboxes.refused = {person: ["450 4.7.1 greylisted, come back in some hours"] * 5 for person in (ANA, BO)}
+        mail = Mail(MailServer.of(url), SENDER, (), patience_s=0)
+        with pytest.raises(NotTaken, match=r"2 recipients are to be tried again: 450 4\.7\.1 greylisted"):
+            await mail.send(asked(1, ANA, BO))
+        assert await taken(mail, asked(1, ANA, BO)) == 5
+        assert mailboxes.mails.qsize() == 2
 
 
 @promise("approvals:mail-to-all")
