@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import EmailMessage
@@ -302,8 +303,18 @@ def _refusal(connection: smtplib.SMTP, message: EmailMessage) -> MailRefusal | N
     except smtplib.SMTPRecipientsRefused as error:
         return next(MailRefusal.of(code, said) for code, said in error.recipients.values())
     except smtplib.SMTPDataError as error:
+        _end_mail(connection, error.smtp_code)
         return MailRefusal.of(error.smtp_code, error.smtp_error)
     return None
+
+
+def _end_mail(connection: smtplib.SMTP, code: int) -> None:
+    """Leave no mail open that the server did not let begin, as smtplib does: the next one would be within it."""
+    if code == 421:
+        connection.close()
+        return
+    with suppress(smtplib.SMTPServerDisconnected):
+        connection.rset()
 
 
 def _fault(error: Exception) -> str:

@@ -11,6 +11,7 @@ from email.policy import default
 
 import pytest
 from aiosmtpd.controller import UnthreadedController
+from aiosmtpd.smtp import SMTP
 from structlog.testing import capture_logs
 
 from backstay.approvals.approval import Links, RequestedCall
@@ -30,11 +31,12 @@ ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 
 
 class Mailboxes:
-    """Take mail for everybody; refuse as it is told."""
+    """Take mail for everybody; refuse people, the beginning of their mails, or mails, as it is told."""
 
     def __init__(self):
         self.mails = asyncio.Queue()
         self.refused = {}
+        self.unwanted = {}
         self.disliked = []
 
     async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
@@ -55,12 +57,28 @@ class Mailboxes:
         return mail
 
 
+class Door(SMTP):
+    """Ask the mailboxes before a mail is begun, too."""
+
+    async def smtp_DATA(self, arg):  # noqa: N802 - aiosmtpd's name
+        (person,) = self.envelope.rcpt_tos
+        if answers := self.event_handler.unwanted.get(person):
+            await self.push(answers.pop(0))
+            return
+        await super().smtp_DATA(arg)
+
+
+class Controller(UnthreadedController):
+    def factory(self):
+        return Door(self.handler, **self.SMTP_kwargs)
+
+
 @asynccontextmanager
 async def mail_server(mailboxes=None):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     mailboxes = mailboxes or Mailboxes()
-    server = UnthreadedController(mailboxes, hostname="127.0.0.1", port=port, loop=asyncio.get_running_loop())
+    server = Controller(mailboxes, hostname="127.0.0.1", port=port, loop=asyncio.get_running_loop())
     started = await asyncio.get_running_loop().create_server(server._factory_invoker, "127.0.0.1", port)
     try:
         yield f"smtp://127.0.0.1:{port}", mailboxes
@@ -423,10 +441,19 @@ async def test_a_mail_is_dated_by_when_it_was_asked(at, date):
 
 
 @promise("approvals:mail-full")
-@pytest.mark.parametrize("answer", spread(["452 mailbox full", "421 too many mails for this one"], 1))
-async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
+@pytest.mark.parametrize(
+    ("refusing", "answer"),
+    [
+        ("unwanted", "452 mailbox full"),
+        ("unwanted", "421 too many mails for this one"),
+        *spread([("refused", "452 mailbox full"), ("refused", "421 too many mails for this one")], 1),
+    ],
+)
+async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(
+    refusing, answer
+):
     async with mail_server() as (url, mailboxes):
-        mailboxes.refused = {"full@example.com": [answer] * 1000}
+        setattr(mailboxes, refusing, {"full@example.com": [answer] * 1000})
         mail = Mail(MailServer.of(url), SENDER, (), patience_s=5)
         assert await taken(mail, asked(1, "full@example.com", "ana@example.com", "bo@example.com")) > 2
         await taken(mail, asked(2, "cy@example.com"))
