@@ -33,8 +33,10 @@ from people.notices.delivering import NotTaken
 from store.notices.requests import Requests
 
 TIMEOUT_S = 10
+ANSWER_S = 600
+"""How long a mail server may take to say whether it takes a mail that it has whole, as RFC 5321 asks for."""
 PATIENCE_S = 1800.0
-"""How long the mailbox of one person that takes nothing now may keep what comes next of the run from the others."""
+"""How long a mail is tried again for people whose mailbox takes nothing now, or who may have it already."""
 _THREADS = 4
 _MOST_CALLS = 10
 _MOST_PEOPLE = 400
@@ -89,19 +91,32 @@ class MailRecipients:
     people: set[str] = field(default_factory=set)
     refused: dict[str, MailRefusal] = field(default_factory=dict)
     """How the server refused the others last."""
+    unanswered: set[str] = field(default_factory=set)
+    """Whose mail the server had whole without an answer; they may have it."""
     tries: Counter[str] = field(default_factory=Counter)
     busy: bool = False
     """Whether a thread is still at it; a mail server may be slower than who waits for it."""
 
-    def left(self, people: Sequence[str]) -> list[str]:
-        """Return who of these is still to be mailed.
+    def left(self, people: Sequence[str], *, patient: bool) -> list[str]:
+        """Return who of these is still to be mailed; `patient`: also who may have it, and who is not alone without it.
 
         An address that does not exist must not keep the others from being told; but where the server takes no mail for
         anybody, it is not for the addresses. Who was tried before comes last: a server that hangs up on one person
         must not do so before the others.
         """
-        wrong = {person for person, refusal in self.refused.items() if refusal.final and self.people}
-        return sorted((person for person in people if person not in self.people | wrong), key=self.tries.__getitem__)
+        done = self.people | {person for person, refusal in self.refused.items() if refusal.final and self.people}
+        if not patient:
+            done |= set(people) if self.people else self.unanswered
+        return sorted((person for person in people if person not in done), key=self.tries.__getitem__)
+
+    def log_missed(self, people: Sequence[str], notice_id: str) -> None:
+        """Log how many of these have no mail, as far as is known, and why."""
+        missed = [person for person in people if person not in self.people]
+        wrong = [refusal for person in missed if (refusal := self.refused.get(person)) and refusal.final]
+        if wrong:
+            log.warning("mail.refused", people=len(wrong), said=str(wrong[0]), notice=notice_id)
+        if given_up := len(missed) - len(wrong):
+            log.error("mail.given_up", people=given_up, notice=notice_id)
 
     def why(self, people: Sequence[str]) -> str:
         """Return why these are still to be mailed."""
@@ -109,6 +124,25 @@ class MailRecipients:
         if len(refusals) == len(people) and all(refusal.final for refusal in refusals):
             return f"the mail server refuses everybody: {refusals[0]}; {_SETTINGS}"
         return ": ".join([f"{len(people)} recipients are to be tried again", *map(str, refusals[:1])])
+
+
+class _Connection(smtplib.SMTP):
+    """Wait longer for the answer to a mail than for others: a server that looks for viruses has the mail by then."""
+
+    whole = False
+    """Whether a whole mail was sent last, so that the server may take it though its answer is lost."""
+
+    def send(self, s: Any) -> None:
+        """Send a command, which is text, or a whole mail, which is bytes."""
+        self.whole, is_mail = False, isinstance(s, bytes)
+        if self.sock is not None:
+            self.sock.settimeout(ANSWER_S if is_mail else TIMEOUT_S)
+        super().send(s)
+        self.whole = is_mail
+
+
+class _TlsConnection(_Connection, smtplib.SMTP_SSL):
+    """Do the same over TLS from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +184,9 @@ class MailServer:
         """
         context = ssl.create_default_context()
         with (
-            smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT_S, context=context)
+            _TlsConnection(self.host, self.port, timeout=TIMEOUT_S, context=context)
             if self.tls
-            else smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_S)
+            else _Connection(self.host, self.port, timeout=TIMEOUT_S)
         ) as connection:
             connection.ehlo()
             if not self.tls and self._far:
@@ -163,7 +197,13 @@ class MailServer:
                 connection.login(self.user, self.password)
             for person, message in messages.items():
                 served.tries[person] += 1
-                if (refusal := _refusal(connection, message)) is None:
+                try:
+                    refusal = _refusal(connection, message)
+                except smtplib.SMTPServerDisconnected:
+                    if connection.whole:
+                        served.unanswered.add(person)
+                    raise
+                if refusal is None:
                     served.people.add(person)
                 else:
                     served.refused[person] = refusal
@@ -222,19 +262,16 @@ class Mail:
         served = self._served(notice.id)
         if served.busy:
             raise NotTaken("the mail server is still at it", holds=False)
-        begun, tried = served.tries.total(), served.left(people)
+        begun, tried = served.tries.total(), served.left(people, patient=self._patient(served))
         fault = await self._send(notice, tried, served)
-        later = served.left(people)
-        wrong = [served.refused[person] for person in tried if person not in {*served.people, *later}]
-        if wrong:
-            log.warning("mail.refused", people=len(wrong), said=str(wrong[0]), notice=notice.id)
-        patient = time.monotonic() - served.began < self._patience_s
-        if later and (patient or not served.people):
+        if later := served.left(people, patient=self._patient(served)):
             # Where it refuses the people of this notice, those of the next one, such as an escalation, are others.
             raise NotTaken(fault or served.why(later), holds=served.tries.total() == begun)
-        if later:
-            log.error("mail.given_up", people=len(later), notice=notice.id)
+        served.log_missed(people, notice.id)
         self._notices.pop(notice.id, None)
+
+    def _patient(self, served: MailRecipients) -> bool:
+        return time.monotonic() - served.began < self._patience_s
 
     async def _waits(self, notice: Notice) -> bool:
         """Return whether what is asked still waits; a mail server that was away comes back long after."""

@@ -19,6 +19,7 @@ from backstay.approvals.notice import Notice, NoticeKind
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply
+from gateways.mail import mail as mail_gateway
 from gateways.mail.mail import Mail, MailServer, _message, is_address, mail_of
 from people.notices.delivering import NotTaken
 from tests.engine import ended, pending
@@ -38,6 +39,7 @@ class Mailboxes:
         self.refused = {}
         self.unwanted = {}
         self.disliked = []
+        self.thinks_s = 0.0
 
     async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
         if answers := self.refused.get(address):
@@ -49,6 +51,7 @@ class Mailboxes:
         if self.disliked:
             return self.disliked.pop(0)
         self.mails.put_nowait((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=default)))
+        await asyncio.sleep(self.thinks_s)
         return "250 OK"
 
     async def next(self):
@@ -518,6 +521,27 @@ async def test_a_mail_that_the_server_wants_later_is_not_given_up_while_nobody_h
             await mail.send(asked(1, ANA, BO))
         assert await taken(mail, asked(1, ANA, BO)) == 5
         assert mailboxes.mails.qsize() == 2
+
+
+@promise("approvals:mail-slow")
+async def test_a_mail_server_that_thinks_long_about_a_mail_gets_it_once(monkeypatch):
+    monkeypatch.setattr(mail_gateway, "TIMEOUT_S", 0.5)
+    async with mail_server() as (url, mailboxes):
+        mailboxes.thinks_s = 1.5
+        await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, BO))
+        told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
+    assert told == [ANA, BO]
+
+
+@promise("approvals:mail-slow")
+async def test_a_mail_whose_server_never_says_that_it_takes_it_is_given_up_after_some_time(monkeypatch):
+    monkeypatch.setattr(mail_gateway, "ANSWER_S", 0.2)
+    async with mail_server() as (url, mailboxes):
+        mailboxes.thinks_s = 150
+        with capture_logs() as logs:
+            await taken(Mail(MailServer.of(url), SENDER, (), patience_s=1), asked(1, ANA))
+        assert not mailboxes.mails.empty()
+    assert [line["people"] for line in logs if line["event"] == "mail.given_up"] == [1]
 
 
 @promise("approvals:mail-to-all")
