@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.header import Header
 from email.message import EmailMessage
 from email.utils import parseaddr
 from pathlib import Path
@@ -45,6 +46,8 @@ _MOST_NOTICES = 1000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
 Mark = Callable[[str, str], str]
 """Tells what marks a question to a user about a server as ours."""
+_LONGEST_PLAIN = 60
+"""How long a word of a subject may be that is not encoded."""
 _ENCODED = "=?"
 """How an encoded word of RFC 2047 begins."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -384,7 +387,7 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     in_addition = escalated and person in request.get("escalated_to", ())
     again = "Reminder: " if escalated or notice.reminder else ""
     mark = "Escalated: " if in_addition else again
-    message["Subject"] = _header(f"{mark}{question}", 150)
+    message.set_raw("Subject", _folded(_header(f"{mark}{question}", 150).strip()))
     message["From"] = sender
     message["To"] = person
     # When it was asked; a mail that waited for its mail server is not newer for that.
@@ -417,6 +420,15 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
 def _header(text: str, limit: int) -> str:
     """Return text as one line for a header, in which mail programs would decode an encoded word."""
     return one_line(text, limit).replace(_ENCODED, "=<U+003F>")
+
+
+def _folded(subject: str) -> str:
+    """Return a subject as lines of a header that hold each of its characters.
+
+    Where encoded words and plain ones are mixed, and where a word is too long for a line, Python drops or adds spaces.
+    """
+    plain = subject.isascii() and max(map(len, subject.split(" "))) <= _LONGEST_PLAIN
+    return Header(subject, "us-ascii" if plain else "utf-8", header_name="Subject").encode()
 
 
 def _call_lines(view: RequestView) -> Iterator[str]:

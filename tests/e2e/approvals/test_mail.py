@@ -423,9 +423,29 @@ async def test_the_subject_of_a_mail_holds_what_is_asked_and_nothing_that_a_mail
     async with mail_server() as (url, mailboxes):
         await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, question=f"=?utf-8?{coded} now"))
         told = await mailboxes.next()
-    assert told["Subject"].strip() == f"=<U+003F>utf-8?{coded} now"
+    assert told["Subject"] == f"=<U+003F>utf-8?{coded} now"
     assert told.get_content_type() == "text/plain"
     assert "https://approve.example/requests/task-1/r1" in told.get_content()
+
+
+@promise("approvals:mail-subject")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "10% 日本語",
+        "May it pay 10% to 日本語 日本語 and Grüße “q” “q”?",
+        f"{'x' * 30} {'x' * 30} é Grüße",
+        f"May it visit {'y' * 90} and {'z' * 20}?",
+        f"{'word ' * 20}   and   spaces",
+        "語" * 70,
+    ],
+)
+async def test_the_subject_of_a_mail_keeps_every_space_between_words_of_any_script(question):
+    async with mail_server() as (url, mailboxes):
+        await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, question=question))
+        told = await mailboxes.next()
+    assert told["Subject"] == question
+    assert told.defects == []
 
 
 @promise("approvals:mail-date")
