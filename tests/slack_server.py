@@ -108,6 +108,7 @@ class _Refusal:
     status: int
     headers: dict[str, str]
     left: int
+    plain: bool
 
 
 def _pressable(block):
@@ -186,9 +187,12 @@ class Slack:
         """Add a channel that the app is in."""
         self.channels[channel] = {"id": channel, "name": name, "is_member": True, "is_archived": False, **more}
 
-    def refuse(self, method, error, *, times=1, status=200, headers=None):
-        """Refuse the next calls of a method, such as with `"ratelimited", status=429, headers={"Retry-After": "1"}`."""
-        self._refusals[method] = _Refusal(error, status, headers or {}, times)
+    def refuse(self, method, error, *, times=1, status=200, headers=None, plain=False):
+        """Refuse the next calls of a method, such as with `"ratelimited", status=429, headers={"Retry-After": "1"}`.
+
+        `plain`: in plain text, as what stands in front of Slack does.
+        """
+        self._refusals[method] = _Refusal(error, status, headers or {}, times, plain)
 
     def hold(self, method, *, after=0):
         """Take the calls of a method, beyond the first so many, and answer them only when they are released."""
@@ -533,6 +537,8 @@ async def _api(request):
     else:
         answer = answer_of(slack, method, arguments)
     slack.calls.append(Call(method, arguments, answer))
+    if not answer["ok"] and refusal and refusal.plain:
+        return web.Response(text=answer["error"], status=status, headers=headers)
     if slack._dropped.get(method) and answer["ok"]:
         slack._dropped[method] -= 1
         request.transport.abort()

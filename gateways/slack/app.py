@@ -19,7 +19,7 @@ from gateways.slack.commands import Commands
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import People
-from gateways.slack.posting import FAILURES, Channel
+from gateways.slack.posting import FAILURES, Channel, code_of, status_of
 from people.notices.delivering import delivering
 from store.store import Store
 
@@ -109,7 +109,7 @@ async def _listen(stack: AsyncExitStack, settings: Settings, app: AsyncApp) -> b
     try:
         await app.client.apps_connections_open(app_token=token)
     except SlackApiError as error:
-        raise SettingsInvalid(f"SLACK_APP_TOKEN: Slack refuses it ({error.response.get('error')})") from None
+        raise SettingsInvalid(f"SLACK_APP_TOKEN: Slack refuses it ({_code(error)})") from None
     except FAILURES as error:
         raise _unreachable(error) from None
     handler = AsyncSocketModeHandler(app, token)
@@ -123,7 +123,7 @@ async def _who(client: AsyncWebClient) -> tuple[str, str, str]:
     try:
         answer = await client.auth_test()
     except SlackApiError as error:
-        code = str(error.response.get("error"))
+        code = _code(error)
         if code in _NO_TOKEN:
             raise SettingsInvalid(f"SLACK_BOT_TOKEN: Slack refuses it ({code}); copy it from your app again") from None
         raise SettingsInvalid(f"SLACK_BOT_TOKEN: Slack answers {code}") from None
@@ -141,7 +141,7 @@ async def _channel(client: AsyncWebClient, channel: str) -> str:
         if not found.get("is_member") and not found.get("is_im"):
             await client.conversations_join(channel=channel)
     except SlackApiError as error:
-        code = str(error.response.get("error"))
+        code = _code(error)
         if code == "missing_scope":
             return channel  # then the first message says whether it can be posted
         raise SettingsInvalid(
@@ -153,5 +153,13 @@ async def _channel(client: AsyncWebClient, channel: str) -> str:
     return str(found["id"])
 
 
+def _code(error: SlackApiError) -> str:
+    """Return the code by which Slack refuses a setting; raises Unreachable where something else is the matter."""
+    if status_of(error) != 200:
+        raise _unreachable(error) from None
+    return code_of(error)
+
+
 def _unreachable(error: Exception) -> Unreachable:
-    return Unreachable(f"Slack cannot be reached ({type(error).__name__}); BACKSTAY_SLACK_API_URL says where it is")
+    why = code_of(error) if isinstance(error, SlackApiError) else type(error).__name__
+    return Unreachable(f"Slack cannot be reached ({why}); BACKSTAY_SLACK_API_URL says where it is")

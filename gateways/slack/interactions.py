@@ -24,7 +24,7 @@ from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import FormInput
 from gateways.slack.people import People
 from gateways.slack.place import ModalContext, event_of
-from gateways.slack.posting import FAILURES
+from gateways.slack.posting import FAILURES, code_of
 from people.decide.deciding import decide_shown, remembered_line
 from people.decide.looking import KnownRequest, arguments_of, look_shown
 from people.notices.delivering import NotTaken
@@ -277,8 +277,8 @@ class Interactions:
         except BackstayError as error:
             said = message_line(str(error), 1500)
         except SlackApiError as error:
-            log.warning("slack.refuses", error=error.response.get("error"))
-            said = f"Slack refuses this ({error.response.get('error')}); press the button again"
+            log.warning("slack.refuses", error=code_of(error))
+            said = f"Slack refuses this ({code_of(error)}); press the button again"
         except FAILURES as error:
             log.warning("slack.unanswered", error=type(error).__name__)
             said = "Slack did not answer; press the button again"

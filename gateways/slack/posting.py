@@ -33,15 +33,26 @@ FAILURES = (SlackClientError, aiohttp.ClientError, OSError)
 log = structlog.get_logger("backstay.slack")
 
 
+def status_of(error: SlackApiError) -> int:
+    """Return the HTTP status of a refusal."""
+    response: Any = error.response
+    # Of an answer that calls itself JSON and is none, the library hands on what the HTTP client returned.
+    return int(response.status_code if hasattr(response, "status_code") else response.status)
+
+
+def code_of(error: SlackApiError) -> str:
+    """Return the code of a refusal, or its HTTP status where it is not in the words of Slack, such as a proxy's."""
+    data: Any = getattr(error.response, "data", None)
+    code = data.get("error") if isinstance(data, dict) else None
+    return str(code or f"HTTP {status_of(error)}")
+
+
 def not_taken(error: Exception) -> NotTaken:
     """Return the reason why Slack did not take something, and when it wants to be asked again."""
     if not isinstance(error, SlackApiError):
         return NotTaken(f"Slack cannot be reached: {type(error).__name__}")
-    response: Any = error.response
-    after = response.headers.get("Retry-After") if response.status_code == 429 else None
-    return NotTaken(
-        f"Slack refuses: {response.get('error', response.status_code)}", None if after is None else float(after)
-    )
+    after = error.response.headers.get("Retry-After", "") if status_of(error) == 429 else ""
+    return NotTaken(f"Slack refuses: {code_of(error)}", float(after) if after.isdecimal() else None)
 
 
 class Channel:
@@ -98,7 +109,7 @@ class Channel:
             await self._say("chat_update", text, blocks, channel=post.channel or self.id, ts=ts)
         except SlackApiError as error:
             # Somebody deleted it, which is not a reason to say it again.
-            if error.response.get("error") not in _NEVER_MIND:
+            if code_of(error) not in _NEVER_MIND:
                 raise
         return ts
 
@@ -110,7 +121,7 @@ class Channel:
         try:
             return await call(**said, blocks=list(blocks))
         except SlackApiError as error:
-            if error.response.get("error") not in _TOO_MUCH:
+            if code_of(error) not in _TOO_MUCH:
                 raise
             # People must learn of it even so; the buttons go, since what they decide cannot be seen.
             log.exception("slack.too_much", method=method)
@@ -129,7 +140,7 @@ class Channel:
             else:
                 answer = await self.client.conversations_history(**look)
         except SlackApiError as error:
-            if error.response.get("error") != "missing_scope":
+            if code_of(error) != "missing_scope":
                 raise
             log.warning("slack.cannot_look", needs="channels:history", post=post.name)
             return ""

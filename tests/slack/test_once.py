@@ -81,7 +81,7 @@ async def test_what_slack_did_not_take_is_sent_later_and_once(temporal, tmp_path
         slack.drop("chat.postMessage", times=2)
         handle, message = await office.asked(mail("a@ana.example"))
         await slack.until(lambda: slack.called("conversations.history") and slack.called("conversations.replies"))
-        slack.refuse("chat.update", "internal_error", times=1)
+        slack.refuse("chat.update", "upstream connect error", status=503, plain=True)
         await slack.press(message, "backstay.approve", user=U1)
         assert (await ended(handle))["outcome"] == "completed"
         assert (await slack.changed(message, "Approved by")).buttons == []
@@ -104,9 +104,15 @@ async def test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so(t
         slack.drop("views.open")
         await slack.press(message, "backstay.reject", user=U1)
         await office.whisper("Slack did not answer; press the button again")
+        slack.refuse("users.info", "upstream connect error", status=503, plain=True)
+        await slack.press(message, "backstay.approve", user=U1)
+        await office.whisper("Slack did not answer (HTTP 503); try again")
+        slack.refuse("views.open", "upstream connect error", status=502, plain=True)
+        await slack.press(message, "backstay.reject", user=U1)
+        await office.whisper("Slack refuses this (HTTP 502); press the button again")
         slack.drop("users.info", times=2)  # a library asks twice by itself
         await slack.command("list", user=U1)
-        await office.whisper("Slack did not answer; try again", after=3)
+        await office.whisper("Slack did not answer; try again", after=5)
         await slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", "ana@example.com", True)]
 
