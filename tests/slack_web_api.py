@@ -73,9 +73,9 @@ def _said(given):
 
 def post_message(slack, given):
     channel, said = _channel(slack, given), _said(given)
-    thread = given.get("thread_ts")
-    if thread and (channel, thread) not in slack.messages:
-        raise Refused("thread_not_found")
+    if said.get("thread_ts") and (channel, said["thread_ts"]) not in slack.messages:
+        # What is meant for a thread whose head was deleted Slack posts into the channel.
+        said = {**said, "thread_ts": None, "reply_broadcast": False}
     message = slack._say(channel, said)
     return {"channel": channel, "ts": message.ts, "message": slack._as_sent(message)}
 
@@ -202,8 +202,19 @@ def conversation_members(slack, given):
 
 def history(slack, given):
     standing = slack.standing(_channel(slack, given), None)
-    messages = [_seen(slack, message, given) for message in reversed(standing) if message.to is None]
-    return {"messages": messages, "has_more": False}
+    return _page(slack, given, [message for message in reversed(standing) if message.to is None])
+
+
+def _page(slack, given, messages):
+    """Return a page of messages, and where the next one begins."""
+    newer = [
+        each for each in messages if float(each.ts) > float(given.get("oldest") or 0) or each.ts == given.get("ts")
+    ]
+    begin = int(given.get("cursor") or 0)
+    end = begin + int(given.get("limit") or 100)
+    more = end < len(newer)
+    seen = [_seen(slack, message, given) for message in newer[begin:end]]
+    return {"messages": seen, "has_more": more, "response_metadata": {"next_cursor": str(end) if more else ""}}
 
 
 def _seen(slack, message, given):
@@ -219,8 +230,7 @@ def replies(slack, given):
     first = slack.messages.get((channel, given.get("ts")))
     if first is None:
         raise Refused("thread_not_found")
-    thread = [first, *slack.standing(channel, first.ts)]
-    return {"messages": [_seen(slack, message, given) for message in thread], "has_more": False}
+    return _page(slack, given, [first, *slack.standing(channel, first.ts)])
 
 
 def upload_url(slack, given):

@@ -6,7 +6,7 @@ for the message in the channel, by the name that each carries in its metadata, b
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import aiohttp
@@ -24,7 +24,8 @@ from store.notices.posts import ChatPost, PostKind, Posts
 
 EVENT = "backstay_post"
 """The type of the metadata that names a message."""
-_LOOKED_AT = 200
+_OF_PAGE = 200
+_MOST_PAGES = 20
 _LOOKED_BACK_S = 24 * 3600
 _TOO_MUCH = frozenset({"invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_blocks_format"})
 _NEVER_MIND = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
@@ -133,20 +134,32 @@ class Channel:
         if post.tries == 0:
             return ""
         oldest = str(max(float(thread or 0), time.time() - _LOOKED_BACK_S))
-        look: dict[str, Any] = {"channel": self.id, "limit": _LOOKED_AT, "include_all_metadata": True, "oldest": oldest}
         try:
             if thread:
-                answer = await self.client.conversations_replies(ts=thread, **look)
-            else:
-                answer = await self.client.conversations_history(**look)
+                return await self._looked_up(post, self.client.conversations_replies, ts=thread, oldest=oldest)
+            return await self._looked_up(post, self.client.conversations_history, oldest=oldest)
         except SlackApiError as error:
-            if code_of(error) != "missing_scope":
+            code = code_of(error)
+            if thread and code == "thread_not_found":
+                # Somebody has deleted its head, and Slack posts into the channel what is meant for such a thread.
+                return await self._found(post, "")
+            if code != "missing_scope":
                 raise
             log.warning("slack.cannot_look", needs="channels:history", post=post.name)
             return ""
-        messages: list[dict[str, Any]] = answer.get("messages") or []
-        mine = (message for message in messages if _carried(message) == _name_of(post))
-        return next((str(message["ts"]) for message in mine), "")
+
+    async def _looked_up(self, post: ChatPost, pages: Callable[..., Awaitable[Any]], **look: Any) -> str:
+        """Return the place of a message in a thread, which comes oldest first, or in the channel, newest first."""
+        for _ in range(_MOST_PAGES):
+            answer = await pages(channel=self.id, limit=_OF_PAGE, include_all_metadata=True, **look)
+            messages: list[dict[str, Any]] = answer.get("messages") or []
+            for message in messages:
+                if _carried(message) == _name_of(post):
+                    return str(message["ts"])
+            look["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
+            if not look["cursor"]:
+                break
+        return ""
 
 
 def _carried(message: dict[str, Any]) -> str:

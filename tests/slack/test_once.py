@@ -8,9 +8,11 @@ import signal
 import sqlite3
 
 import pytest
+from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay import connect
 from backstay.testing import Reply
+from gateways.slack import posting
 from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.sizes import FULL
@@ -88,6 +90,54 @@ async def test_what_slack_did_not_take_is_sent_later_and_once(temporal, tmp_path
         heads = [m for m in slack.standing("C1", None) if m.to is None]
         assert len(heads) == 1
         assert len([m for m in slack.standing() if m.broadcast]) == 1
+
+
+async def asked_twice(office):
+    """Return a run that goes on to ask once more, the first request, and the text of the second one."""
+    handle, first = await office.asked(mail("first@ana.example"), mail("second@ana.example"))
+    return handle, first, "to: second@ana.example"
+
+
+async def approved_once(office, handle, asked):
+    """Approve a request that stands there once, and see the run end."""
+    message = await office.slack.until(lambda: next((m for m in with_buttons(office) if asked in m.shown), None), 150)
+    await office.slack.press(message, "backstay.approve", user=U1)
+    assert (await ended(handle))["outcome"] == "completed"
+    await office.slack.message("The run has ended: completed")
+    assert len([m for m in office.slack.standing() if asked in m.shown and "Approved by" in m.shown]) == 1
+    assert with_buttons(office) == []
+
+
+def with_buttons(office):
+    return [m for m in office.slack.standing() if m.buttons]
+
+
+@promise("slack:long-thread")
+async def test_what_slack_took_without_an_answer_is_found_at_the_end_of_a_long_thread(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr(posting, "_OF_PAGE", 2)
+    async with open_office(temporal, tmp_path, "http") as office:
+        slack = office.slack
+        handle, first, asked = await asked_twice(office)
+        client = AsyncWebClient(slack.bot_token, base_url=slack.api_url)
+        for number in range(5):
+            await client.chat_postMessage(channel="C1", text=f"talk {number}", thread_ts=first.thread_ts)
+        slack.drop("chat.postMessage", times=2)
+        await slack.press(first, "backstay.approve", user=U1)
+        await approved_once(office, handle, asked)
+
+
+@promise("slack:deleted-thread")
+async def test_what_slack_took_for_a_thread_whose_head_was_deleted_is_found_in_the_channel(temporal, tmp_path):
+    async with open_office(temporal, tmp_path, "http") as office:
+        slack = office.slack
+        handle, first, asked = await asked_twice(office)
+        slack.drop("chat.postMessage", times=2)
+        for message in office.thread(first):
+            if message.ts != first.ts:
+                del slack.messages[message.channel, message.ts]
+        del slack.messages["C1", first.thread_ts]
+        await slack.press(first, "backstay.approve", user=U1)
+        await approved_once(office, handle, asked)
 
 
 @promise("slack:silent")
