@@ -52,7 +52,7 @@ class Commands:
         async def say(text: str) -> None:
             await respond(text=escaped(text), blocks=literally(text), response_type="ephemeral")
 
-        verb, _, rest = str(body.get("text") or "").strip().partition(" ")
+        verb, rest = [*str(body.get("text") or "").split(None, 1), "", ""][:2]
         doing: Callable[[Body, str, str, Any], Awaitable[None]] | None
         doing = {"run": self._run, "list": self._list, "undo": self._undo}.get(verb.lower())
         try:

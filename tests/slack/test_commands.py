@@ -172,6 +172,16 @@ async def test_a_command_that_says_nothing_of_use_is_answered(office):
     await office.whisper("does not say who you are", after=before)
 
 
+@promise("slack:pasted-command")
+@pytest.mark.parametrize("space", ["\u00a0", "\n", "  "])
+async def test_a_command_may_have_any_space_before_what_is_to_be_done(office, space):
+    before = office.whispers()
+    await office.slack.command(f"run{space}{text_of(office)}", user=U1)
+    said = await office.whisper("Started ", after=before)
+    result = await ended(office.engine.client.get_workflow_handle(said.text.split()[1].rstrip(";")))
+    assert result["outcome"] == "completed"
+
+
 @promise("slack:secret-task")
 async def test_the_thread_of_a_run_begins_without_a_secret_of_its_task(office):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
