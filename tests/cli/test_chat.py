@@ -319,7 +319,7 @@ async def test_commands_look_and_undo(chat, turns, opened):
         screen.enter("/help")
         await screen.shows("undo what the last turn did")
         await ready(screen)
-        screen.enter("/tools send an e-mail")
+        screen.enter("/tools\u00a0send an e-mail")
         await screen.shows("mail.send_email")
         await ready(screen)
         screen.enter(text)

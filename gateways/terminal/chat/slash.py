@@ -38,7 +38,7 @@ Slash = Callable[[Talking, str], Awaitable[None]]
 
 async def obey(talk: Talking, line: str) -> None:
     """Do what a line says that begins with a slash; an error is shown, and the chat goes on."""
-    name, _, rest = line.removeprefix("/").partition(" ")
+    name, rest = [*line.removeprefix("/").split(None, 1), "", ""][:2]
     command = COMMANDS.get(name.lower())
     if command is None:
         talk.terminal.say(f"there is no /{one_line(name, 40)}; /help says what there is", "yellow")
