@@ -16,7 +16,21 @@ from urllib.parse import quote
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, or_, select, tuple_, union, update
+from sqlalchemy import (
+    Connection,
+    Exists,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    union,
+    update,
+)
 
 from backstay.approvals.approval import Links
 from backstay.approvals.notice import Notice, NoticeDraft, NoticeKind
@@ -56,6 +70,8 @@ class Claim(Frozen):
     """How often it was tried before."""
     written_at: float
     notice: Notice
+    holds: bool = True
+    """Whether what comes after it waits for it; where it does not, it never does again."""
 
 
 class Lost(NamedTuple):
@@ -196,30 +212,12 @@ class Outbox:
     def claim(self, connection: Connection, receivers_: Collection[str], limit: int = 20) -> list[Claim]:
         """Claim what is due for receivers, of each run only the first notice that others wait for, and those passed."""
         now = self._now(connection)
-        earlier = deliveries.alias()
-        blocked = exists().where(
-            earlier.c.receiver == deliveries.c.receiver,
-            earlier.c.stream == deliveries.c.stream,
-            earlier.c.state == _WAITING,
-            or_(
-                earlier.c.sequence < deliveries.c.sequence,
-                and_(earlier.c.sequence == deliveries.c.sequence, earlier.c.position < deliveries.c.position),
-            ),
-        )
-        due = (
-            select(deliveries, outbox.c.body)
-            .join(outbox, outbox.c.position == deliveries.c.position)
-            .where(
-                deliveries.c.receiver.in_(list(receivers_)),
-                deliveries.c.state.in_(_TO_BE_SENT),
-                deliveries.c.due_at <= now,
-                deliveries.c.lease <= now,
-                or_(deliveries.c.state == _PASSED, ~blocked),
-            )
-            .order_by(deliveries.c.due_at, deliveries.c.position)
-            .limit(limit)
-        )
-        return [claim for row in connection.execute(due).all() if (claim := _claimed(connection, row, now))]
+        # Each in its own statement, which reads no more of the index than it returns: there may be a pile of them.
+        first = _due(receivers_, _WAITING, now, limit).where(~_blocked())
+        passed = _due(receivers_, _PASSED, now, limit)
+        rows = [row for due in (first, passed) for row in connection.execute(due).all()]
+        rows = sorted(rows, key=lambda row: (row.due_at, row.position))[:limit]
+        return [claim for row in rows if (claim := _claimed(connection, row, now))]
 
     @writing
     def sent(self, connection: Connection, claim: Claim) -> None:
@@ -233,13 +231,11 @@ class Outbox:
         """Record that a receiver did not take a notice; return whether it will be tried again.
 
         The waits between tries double; after a day it is given up, and the next notice of the run is tried, which is
-        tried at once where this one does not hold it back.
+        tried at once where this one does not hold it back. A notice that was passed once stays passed.
         """
-        values = _put_back(claim.tries, claim.written_at, self._now(connection), retry_in_s)
-        waits = values["state"] == _WAITING
-        if waits and not holds:
-            values["state"] = _PASSED
-        return self._settle(connection, claim, values) and waits
+        holds = holds and claim.holds
+        values = _put_back(claim.tries, claim.written_at, self._now(connection), retry_in_s, holds=holds)
+        return self._settle(connection, claim, values) and values["state"] != _GIVEN_UP
 
     @reading
     def waiting(self, connection: Connection, receiver: str) -> int:
@@ -282,6 +278,39 @@ class Outbox:
         return bool(connection.execute(update(deliveries).where(*mine).values(**values)).rowcount)
 
 
+def _due(receivers_: Collection[str], state: str, now: float, limit: int) -> Select[Any]:
+    """Return a query for lines of one state that are due and that nobody holds, first those that have been so longest.
+
+    The index of what is due is in this order only within one state.
+    """
+    return (
+        select(deliveries, outbox.c.body)
+        .join(outbox, outbox.c.position == deliveries.c.position)
+        .where(
+            deliveries.c.receiver.in_(list(receivers_)),
+            deliveries.c.state == state,
+            deliveries.c.due_at <= now,
+            deliveries.c.lease <= now,
+        )
+        .order_by(deliveries.c.due_at, deliveries.c.position)
+        .limit(limit)
+    )
+
+
+def _blocked() -> Exists:
+    """Return whether an earlier notice of the same run holds a line back."""
+    earlier = deliveries.alias()
+    return exists().where(
+        earlier.c.receiver == deliveries.c.receiver,
+        earlier.c.stream == deliveries.c.stream,
+        earlier.c.state == _WAITING,
+        or_(
+            earlier.c.sequence < deliveries.c.sequence,
+            and_(earlier.c.sequence == deliveries.c.sequence, earlier.c.position < deliveries.c.position),
+        ),
+    )
+
+
 def _last_of_open() -> Select[Any]:
     """Return a query for the last notices of workflows whose end may still have to be told."""
     silent = select(runs.c.run).where(runs.c.state == "open", runs.c.lost_at.is_(None))
@@ -307,7 +336,7 @@ def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
         notice = Notice.model_validate(row.body)
     except ValidationError as error:
         # Such as one that only a newer version can read: it must not hold up what others are told.
-        changed = _put_back(row.tries, row.written_at, now)
+        changed = _put_back(row.tries, row.written_at, now, holds=row.state == _WAITING)
         if connection.execute(update(deliveries).where(*free).values(**changed)).rowcount:
             # Without what it holds, which is nobody's business here.
             where = [".".join(map(str, fault["loc"])) for fault in error.errors(include_input=False)][:5]
@@ -324,13 +353,18 @@ def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:
         tries=row.tries,
         written_at=row.written_at,
         notice=notice,
+        holds=row.state == _WAITING,
     )
 
 
-def _put_back(tries: int, written_at: float, now: float, retry_in_s: float | None = None) -> dict[str, Any]:
+def _put_back(
+    tries: int, written_at: float, now: float, retry_in_s: float | None = None, *, holds: bool
+) -> dict[str, Any]:
     """Return what a line becomes that was not taken: it is due again later, or given up after a day."""
     wait = retry_in_s or min(_FIRST_RETRY_S * 2.0 ** min(tries, 20), _LONGEST_RETRY_S)
-    state = _GIVEN_UP if now + wait > written_at + KEPT_S else _WAITING
+    state = _WAITING if holds else _PASSED
+    if now + wait > written_at + KEPT_S:
+        state = _GIVEN_UP
     return {"state": state, "tries": tries + 1, "due_at": now + wait, "lease": 0.0, "token": ""}
 
 

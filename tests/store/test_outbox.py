@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
+from sqlalchemy import event
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import DecisionNotice, NoticeDraft, NoticeKind
@@ -37,11 +39,15 @@ class Receiver:
     fail: bool = False
     passes: frozenset[int] = frozenset()
     lose: int = 0
+    bugs: int = 0
     taken: list = field(default_factory=list)
 
     async def send(self, notice):
         if self.fail:
             raise NotTaken("ConnectError")
+        if self.bugs:
+            self.bugs -= 1
+            raise ValueError("a bug")
         if notice.sequence in self.passes:
             raise NotTaken("mailbox full", holds=False)
         self.taken.append((notice.workflow_id, notice.sequence, notice.id))
@@ -136,6 +142,61 @@ async def test_what_a_receiver_lets_pass_holds_nothing_back_and_is_sent_when_it_
         await through(store, time, receiver, hours=0.2)
         assert [number for _, number, _ in receiver.taken] == [2, 3, 1]
         assert await store.outbox.waiting(receiver.name) == 0
+
+
+@promise("approvals:outbox-passed")
+@pytest.mark.parametrize("trouble", [{"fail": True}, {"bugs": 1}])
+async def test_what_was_let_pass_holds_nothing_back_however_it_fails_later(opened, time, trouble):
+    receiver = Receiver(passes=frozenset({1}))
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        await store.outbox.write(*RUN, [asked(1)])
+        await through(store, time, receiver)
+        time.now += 30
+        troubled = Receiver(**trouble)
+        await deliver_due(store.outbox, troubled)
+        await store.outbox.write(*RUN, [asked(2)])
+        await through(store, time, receiver)
+    assert [number for _, number, _ in receiver.taken] == [2]
+
+
+@promise("approvals:outbox-pile")
+async def test_of_a_pile_that_is_due_only_what_is_claimed_is_looked_at(tmp_path):
+    asked_ = []
+    async with open_store(database_url=None, home=tmp_path) as store:
+        event.listen(store._database._engine, "before_cursor_execute", lambda *given: asked_.append(given[2:4]))
+        await store.outbox.claim(["webhook-1"])
+        looks = [each for each in asked_ if "FROM deliveries" in each[0]]
+        plans = [await store._database.read(partial(plan_of, *look)) for look in looks]
+    assert len(plans) == 2
+    for plan in plans:
+        assert "SEARCH deliveries USING INDEX deliveries_due (state=? AND receiver=? AND due_at<?)" in plan[0]
+        # What is due at the same moment may be sorted, but not all that is due.
+        assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def plan_of(statement, values, connection):
+    return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+@promise("approvals:outbox-pile")
+async def test_what_was_let_pass_and_what_comes_after_it_are_claimed_by_how_long_they_have_been_due(opened, time):
+    receiver = Receiver(passes=frozenset({1}))
+    async with opened() as store:
+        await store.outbox.subscribe(receiver.name)
+        for run in range(3):
+            await store.outbox.write(f"task-{run}/f", f"task-{run}", "f", [asked(1), asked(2)])
+        await deliver_due(store.outbox, receiver)
+        time.now += 30
+        await store.outbox.write("task-3/f", "task-3", "f", [asked(2)])
+        claims = await store.outbox.claim([receiver.name], limit=5)
+    assert [(claim.notice.workflow_id, claim.notice.sequence) for claim in claims] == [
+        ("task-0", 2),
+        ("task-1", 2),
+        ("task-2", 2),
+        ("task-0", 1),
+        ("task-1", 1),
+    ]
 
 
 @promise("approvals:outbox-killed")
