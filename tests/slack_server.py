@@ -190,7 +190,7 @@ class Slack:
     def refuse(self, method, error, *, times=1, status=200, headers=None, plain=False):
         """Refuse the next calls of a method, such as with `"ratelimited", status=429, headers={"Retry-After": "1"}`.
 
-        `plain`: in plain text, as what stands in front of Slack does.
+        `plain`: as what stands in front of Slack answers, in plain text unless `headers` name another Content-Type.
         """
         self._refusals[method] = _Refusal(error, status, headers or {}, times, plain)
 
@@ -538,7 +538,8 @@ async def _api(request):
         answer = answer_of(slack, method, arguments)
     slack.calls.append(Call(method, arguments, answer))
     if not answer["ok"] and refusal and refusal.plain:
-        return web.Response(text=answer["error"], status=status, headers=headers)
+        headers = {"Content-Type": "text/plain", **headers}
+        return web.Response(body=answer["error"].encode("latin-1"), status=status, headers=headers)
     if slack._dropped.get(method) and answer["ok"]:
         slack._dropped[method] -= 1
         request.transport.abort()

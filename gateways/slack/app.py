@@ -19,7 +19,7 @@ from gateways.slack.commands import Commands
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import People
-from gateways.slack.posting import FAILURES, Channel, code_of, status_of
+from gateways.slack.posting import FAILURES, Channel, SlackClient, code_of, is_refusal
 from people.notices.delivering import delivering
 from store.store import Store
 
@@ -86,7 +86,7 @@ def _client(settings: Settings) -> AsyncWebClient:
     token = "" if settings.slack_bot_token is None else settings.slack_bot_token.get_secret_value()
     # The library would send a message again whose answer was lost, without a look at whether it is there.
     base_url = f"{settings.slack_api_url.rstrip('/')}/"
-    return AsyncWebClient(token, base_url=base_url, timeout=TIMEOUT_S, retry_handlers=[])
+    return SlackClient(token, base_url=base_url, timeout=TIMEOUT_S, retry_handlers=[])
 
 
 def _app(settings: Settings, client: AsyncWebClient) -> AsyncApp:
@@ -155,7 +155,7 @@ async def _channel(client: AsyncWebClient, channel: str) -> str:
 
 def _code(error: SlackApiError) -> str:
     """Return the code by which Slack refuses a setting; raises Unreachable where something else is the matter."""
-    if status_of(error) != 200:
+    if not is_refusal(error):
         raise _unreachable(error) from None
     return code_of(error)
 

@@ -14,7 +14,7 @@ from backstay.authority import is_plain
 from backstay.authority import principal as canonical_name
 from backstay.errors import NotVerified, SettingsInvalid, Unreachable
 from backstay.yaml_text import read_yaml
-from gateways.slack.posting import FAILURES, code_of, not_taken, status_of
+from gateways.slack.posting import FAILURES, code_of, is_refusal, not_taken, status_of
 
 _FIX = "ask whoever runs backstay to name you in BACKSTAY_SLACK_USERS"
 _ELSEWHERE = "people of other workspaces decide nothing here"
@@ -96,7 +96,7 @@ class People:
         except SlackApiError as error:
             if status_of(error) == 429:
                 raise Unreachable("Slack is asked too much just now; try again in a moment") from None
-            if status_of(error) != 200:
+            if not is_refusal(error):
                 raise Unreachable(f"Slack did not answer ({code_of(error)}); try again") from None
             raise NotVerified(f"Slack does not say who you are ({code_of(error)}); {_FIX}") from None
         except FAILURES:
@@ -149,7 +149,7 @@ class People:
         try:
             answer = await self._client.users_lookupByEmail(email=email)
         except FAILURES as error:
-            if isinstance(error, SlackApiError) and status_of(error) == 200:
+            if is_refusal(error):
                 return None
             raise not_taken(error) from None
         found: Any = answer.get("user")

@@ -34,6 +34,18 @@ FAILURES = (SlackClientError, aiohttp.ClientError, OSError)
 log = structlog.get_logger("backstay.slack")
 
 
+class SlackClient(AsyncWebClient):
+    """Call Slack's API; whatever something in front of Slack answers is a failure, too, also with status 200."""
+
+    async def _request(self, *, http_verb: str, api_url: str, req_args: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer = await super()._request(http_verb=http_verb, api_url=api_url, req_args=req_args)
+        except UnicodeDecodeError:
+            raise SlackClientError("an answer in characters that are not those it names") from None
+        # Of an answer in plain text, the library asks as of a dictionary whether it is a refusal.
+        return answer if isinstance(answer["data"], dict) else {**answer, "data": {}}
+
+
 def status_of(error: SlackApiError) -> int:
     """Return the HTTP status of a refusal."""
     response: Any = error.response
@@ -43,9 +55,17 @@ def status_of(error: SlackApiError) -> int:
 
 def code_of(error: SlackApiError) -> str:
     """Return the code of a refusal, or its HTTP status where it is not in the words of Slack, such as a proxy's."""
+    return _slack_code(error) or f"HTTP {status_of(error)}"
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether Slack itself does not do what it is asked, so that it would not the next time."""
+    return isinstance(error, SlackApiError) and status_of(error) == 200 and bool(_slack_code(error))
+
+
+def _slack_code(error: SlackApiError) -> str:
     data: Any = getattr(error.response, "data", None)
-    code = data.get("error") if isinstance(data, dict) else None
-    return str(code or f"HTTP {status_of(error)}")
+    return str(data.get("error") or "") if isinstance(data, dict) else ""
 
 
 def not_taken(error: Exception) -> NotTaken:

@@ -140,6 +140,16 @@ async def test_what_slack_took_for_a_thread_whose_head_was_deleted_is_found_in_t
         await approved_once(office, handle, asked)
 
 
+IN_FRONT = (
+    ("text/plain", "maintenance", " (HTTP 200)"),
+    ("text/html", "<html>Log in first</html>", " (HTTP 200)"),
+    ("application/json", "<html>Log in first</html>", " (HTTP 200)"),
+    ("application/json", "[]", " (HTTP 200)"),
+    ("text/plain", "Anmeldung n\u00f6tig", ""),
+)
+"""What something in front of Slack may answer with status 200, and what is said of it."""
+
+
 @promise("slack:silent")
 async def test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "socket") as office:
@@ -157,12 +167,18 @@ async def test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so(t
         slack.refuse("users.info", "upstream connect error", status=503, plain=True)
         await slack.press(message, "backstay.approve", user=U1)
         await office.whisper("Slack did not answer (HTTP 503); try again")
+        for kind, answer, said in IN_FRONT:
+            before = office.whispers()
+            slack.refuse("users.info", answer, plain=True, headers={"Content-Type": kind})
+            await slack.press(message, "backstay.approve", user=U1)
+            await office.whisper(f"Slack did not answer{said}; try again", after=before)
+        before = office.whispers()
         slack.refuse("views.open", "upstream connect error", status=502, plain=True)
         await slack.press(message, "backstay.reject", user=U1)
         await office.whisper("Slack refuses this (HTTP 502); press the button again")
         slack.drop("users.info", times=2)  # a library asks twice by itself
         await slack.command("list", user=U1)
-        await office.whisper("Slack did not answer; try again", after=5)
+        await office.whisper("Slack did not answer; try again", after=before + 1)
         await slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", "ana@example.com", True)]
 

@@ -16,17 +16,18 @@ from tests.slack_server import open_slack
 pytestmark = pytest.mark.timeout(400)
 
 
-async def said_with(temporal, folder, nursery=None, *, down=None, **changed):
+async def said_with(temporal, folder, nursery=None, *, down=None, status=503, **changed):
     """Run `backstay slack` with all it needs, except for what is changed; return its last line.
 
-    With a nursery it is a fork, which has imported all that it may need. `down`: a method that a proxy answers.
+    With a nursery it is a fork, which has imported all that it may need. `down`: a method that a proxy answers with
+    a status.
     """
     (folder / "home").mkdir(exist_ok=True)
     (folder / "home" / "backstay.db").touch()
     async with open_slack() as slack:
         slack.add_channel("C2", "closed", is_member=False, is_archived=True)
         if down:
-            slack.refuse(down, "upstream connect error", status=503, plain=True)
+            slack.refuse(down, "upstream connect error", status=status, plain=True)
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(HOUSE),
@@ -73,10 +74,11 @@ async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, nursery,
 
 
 @promise("slack:starting")
+@pytest.mark.parametrize("status", [503, 200])
 @pytest.mark.parametrize("down", spread(["auth.test", "conversations.info"], 1))
-async def test_what_something_in_front_of_slack_answers_is_said(temporal, nursery, tmp_path, down):
-    line = await said_with(temporal, tmp_path, nursery, down=down)
-    assert "Slack cannot be reached (HTTP 503); BACKSTAY_SLACK_API_URL" in line
+async def test_what_something_in_front_of_slack_answers_is_said(temporal, nursery, tmp_path, down, status):
+    line = await said_with(temporal, tmp_path, nursery, down=down, status=status)
+    assert f"Slack cannot be reached (HTTP {status}); BACKSTAY_SLACK_API_URL" in line
 
 
 @promise("slack:starting")
