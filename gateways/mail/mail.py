@@ -37,12 +37,13 @@ TIMEOUT_S = 10
 ANSWER_S = 600
 """How long a mail server may take to say whether it takes a mail that it has whole, as RFC 5321 asks for."""
 PATIENCE_S = 1800.0
-"""How long a mail is tried again for people whose mailbox takes nothing now, or who may have it already."""
-_THREADS = 4
+"""How long a mail is tried again for people who may have it already; for others the outbox says how long."""
+_THREADS = 16
+"""How many notices are mailed at the same time; a server may think long about each."""
 _MOST_CALLS = 10
 _MOST_PEOPLE = 400
 """How many people are mailed about one request: as many as a rule can name first, and then in addition."""
-_MOST_NOTICES = 1000
+_MOST_NOTICES = 10_000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
 Mark = Callable[[str, str], str]
 """Tells what marks a question to a user about a server as ours."""
@@ -54,6 +55,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MOST_WORDS = 200
 """How much is told of what a mail server says."""
 _ADDRESS = re.compile(r"<?[^\s<>()\[\],;:\"']+@[^\s<>()\[\],;:\"']+>?")
+_BAD_ADDRESS = re.compile(r"5\.(1\.(1|3|6|10)|2\.1)\b")
+"""How an answer begins that says of the address of a person that it takes no mail (RFC 3463, RFC 7505)."""
 _SETTINGS = "BACKSTAY_SMTP_URL and BACKSTAY_MAIL_FROM say through which server and from whom"
 log = structlog.get_logger("backstay.mail")
 _TEXTS = Environment(
@@ -82,6 +85,11 @@ class MailRefusal(NamedTuple):
         """Return whether it would be the same the next time."""
         return self.code >= 500
 
+    @property
+    def bad_address(self) -> bool:
+        """Return whether it is for the address, so that no other setting would change it."""
+        return self.final and bool(_BAD_ADDRESS.match(self.words))
+
     def __str__(self) -> str:
         return f"{self.code} {self.words}"
 
@@ -101,15 +109,15 @@ class MailRecipients:
     """Whether a thread is still at it; a mail server may be slower than who waits for it."""
 
     def left(self, people: Sequence[str], *, patient: bool) -> list[str]:
-        """Return who of these is still to be mailed; `patient`: also who may have it, and who is not alone without it.
+        """Return who of these is still to be mailed; `patient`: also who may have it.
 
         An address that does not exist must not keep the others from being told; but where the server takes no mail for
-        anybody, it is not for the addresses. Who was tried before comes last: a server that hangs up on one person
-        must not do so before the others.
+        anybody, it is not for the addresses, unless it says so. Who was tried before comes last: a server that hangs up
+        on one person must not do so before the others.
         """
-        done = self.people | {person for person, refusal in self.refused.items() if refusal.final and self.people}
-        if not patient:
-            done |= set(people) if self.people else self.unanswered
+        refused = self.refused.items()
+        done = {person for person, refusal in refused if refusal.bad_address or (refusal.final and self.people)}
+        done |= self.people if patient else self.people | self.unanswered
         return sorted((person for person in people if person not in done), key=self.tries.__getitem__)
 
     def log_missed(self, people: Sequence[str], notice_id: str) -> None:
@@ -180,10 +188,10 @@ class MailServer:
             )
         return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
 
-    def send(self, messages: Mapping[str, EmailMessage], served: MailRecipients) -> None:
+    def send(self, messages: Mapping[str, EmailMessage], served: MailRecipients, waits: Callable[[], bool]) -> None:
         """Send messages, by person, over one connection; a person who is not served then is to be tried again.
 
-        Blocks. Raises OSError or smtplib.SMTPException.
+        Nobody is mailed any more once what is asked does not wait. Blocks. Raises OSError or smtplib.SMTPException.
         """
         context = ssl.create_default_context()
         with (
@@ -199,6 +207,8 @@ class MailServer:
             if self.user:
                 connection.login(self.user, self.password)
             for person, message in messages.items():
+                if not waits():
+                    return
                 served.tries[person] += 1
                 try:
                     refusal = _refusal(connection, message)
@@ -288,7 +298,7 @@ class Mail:
         if not people:
             return ""
         served.busy = True
-        sending = self._threads.submit(self._write, notice, people, served)
+        sending = self._threads.submit(self._write, notice, people, served, asyncio.get_running_loop())
         sending.add_done_callback(lambda _: setattr(served, "busy", False))
         try:
             await asyncio.wrap_future(sending)
@@ -296,8 +306,15 @@ class Mail:
             return _fault(error)
         return ""
 
-    def _write(self, notice: Notice, people: Sequence[str], served: MailRecipients) -> None:
-        self._server.send({person: _message(notice, self._sender, person) for person in people}, served)
+    def _write(
+        self, notice: Notice, people: Sequence[str], served: MailRecipients, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        def waits() -> bool:
+            if self._requests is None:
+                return True
+            return asyncio.run_coroutine_threadsafe(self._waits(notice), loop).result(TIMEOUT_S)
+
+        self._server.send({person: _message(notice, self._sender, person) for person in people}, served, waits)
 
     def _served(self, notice_id: str) -> MailRecipients:
         served = self._notices.setdefault(notice_id, MailRecipients(time.monotonic()))

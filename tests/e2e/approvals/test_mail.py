@@ -40,6 +40,9 @@ class Mailboxes:
         self.unwanted = {}
         self.disliked = []
         self.thinks_s = 0.0
+        self.decided = asyncio.Event()
+        """Until it is set, no mail is answered."""
+        self.decided.set()
 
     async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 - aiosmtpd's name
         if answers := self.refused.get(address):
@@ -52,6 +55,7 @@ class Mailboxes:
             return self.disliked.pop(0)
         self.mails.put_nowait((envelope.rcpt_tos, message_from_bytes(envelope.content, policy=default)))
         await asyncio.sleep(self.thinks_s)
+        await self.decided.wait()
         return "250 OK"
 
     async def next(self):
@@ -260,6 +264,23 @@ async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobo
         await all_told(engine)
         assert mailboxes.mails.empty()
         await handle.cancel()
+
+
+@promise("approvals:mail")
+async def test_what_is_decided_while_the_mail_server_thinks_about_one_mail_is_mailed_to_nobody_else(open_engine):
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), FINISH], **settings(url, mail_to=f"{ANA},{BO},{CY}")) as engine,
+    ):
+        mailboxes.decided.clear()
+        handle = await engine.start("write")
+        await mailboxes.next()
+        await pending(handle)
+        await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": ANA})
+        assert (await ended(handle))["outcome"] == "completed"
+        mailboxes.decided.set()
+        await all_told(engine)
+        assert mailboxes.mails.empty()
 
 
 async def all_told(engine):
@@ -476,12 +497,38 @@ async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_
     refusing, answer
 ):
     async with mail_server() as (url, mailboxes):
-        setattr(mailboxes, refusing, {"full@example.com": [answer] * 1000})
-        mail = Mail(MailServer.of(url), SENDER, (), patience_s=5)
-        assert await taken(mail, asked(1, "full@example.com", "ana@example.com", "bo@example.com")) > 2
-        await taken(mail, asked(2, "cy@example.com"))
+        setattr(mailboxes, refusing, {"full@example.com": [answer] * 3})
+        mail = Mail(MailServer.of(url), SENDER, (), patience_s=0)
+        first = asked(1, "full@example.com", ANA, BO)
+        with pytest.raises(NotTaken) as refused:
+            await mail.send(first)
+        assert not refused.value.holds
+        await taken(mail, asked(2, CY))
+        # Its mail is due for as long as that of others.
+        assert await taken(mail, first) > 2
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
-    assert sorted(told) == ["ana@example.com", "bo@example.com", "cy@example.com"]
+    assert sorted(told[:-1]) == [ANA, BO, CY]
+    assert told[-1] == "full@example.com"
+
+
+@promise("approvals:mail-given-up")
+@pytest.mark.parametrize("gone", ["550 5.1.1 no such user", "550 5.2.1 disabled", "556 5.1.10 null MX"])
+async def test_an_address_without_a_mailbox_is_mailed_once_though_nobody_else_is_asked_and_is_told_in_the_log(gone):
+    async with mail_server() as (url, mailboxes):
+        mailboxes.refused = {ANA: [gone] * 9}
+        with capture_logs() as logs:
+            assert await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA)) == 1
+        assert len(mailboxes.refused[ANA]) == 8
+    assert [(line["event"], line["people"], line["said"]) for line in logs] == [("mail.refused", 1, gone)]
+
+
+@promise("approvals:mail-given-up")
+async def test_an_address_without_a_mailbox_does_not_settle_what_the_server_refuses_to_others():
+    async with mail_server() as (url, mailboxes):
+        mailboxes.refused = {ANA: ["550 5.1.1 no such user"] * 9, BO: ["554 5.7.1 Relay access denied"] * 3}
+        assert await taken(Mail(MailServer.of(url), SENDER, (), patience_s=0), asked(1, ANA, BO)) == 4
+        assert len(mailboxes.refused[ANA]) == 8
+        assert (await mailboxes.next())["To"] == BO
 
 
 NOT_OURS = ("550 5.7.60 SMTP; Client may send nothing as <backstay@example.com>", "554 5.7.1 Relay access denied")
@@ -545,12 +592,24 @@ async def test_a_mail_that_the_server_wants_later_is_not_given_up_while_nobody_h
 
 @promise("approvals:mail-slow")
 async def test_a_mail_server_that_thinks_long_about_a_mail_gets_it_once(monkeypatch):
-    monkeypatch.setattr(mail_gateway, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(mail_gateway, "TIMEOUT_S", 2)
     async with mail_server() as (url, mailboxes):
-        mailboxes.thinks_s = 1.5
+        mailboxes.thinks_s = 3
         await taken(Mail(MailServer.of(url), SENDER, ()), asked(1, ANA, BO))
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]
-    assert told == [ANA, BO]
+    assert sorted(told) == [ANA, BO]
+
+
+@promise("approvals:mail-slow")
+async def test_mails_that_a_server_thinks_about_keep_no_other_mail_waiting():
+    async with mail_server() as (url, mailboxes):
+        mailboxes.decided.clear()
+        mail = Mail(MailServer.of(url), SENDER, ())
+        sends = [asyncio.create_task(mail.send(asked(number, ANA))) for number in range(12)]
+        for _ in sends:
+            await mailboxes.next()
+        mailboxes.decided.set()
+        await asyncio.gather(*sends)
 
 
 @promise("approvals:mail-slow")
