@@ -480,11 +480,11 @@ PARSED = "import argparse, json, os\nparser = argparse.ArgumentParser()\n"
 SHOWN = "print(json.dumps(vars(parser.parse_args())))\n"
 
 
-def written(folder, name, *lines):
+def written(folder, name, *lines, shown=SHOWN):
     """Write a plugin whose parser takes what these lines add, and which prints what it was given."""
     place = folder / "plugins" / name
     place.mkdir(parents=True, exist_ok=True)
-    (place / "cli.py").write_text(PARSED + "\n".join(lines) + "\n" + SHOWN, encoding="utf-8")
+    (place / "cli.py").write_text(PARSED + "\n".join(lines) + "\n" + shown, encoding="utf-8")
     return place
 
 
@@ -551,3 +551,26 @@ async def test_an_option_that_extends_a_list_by_several_values_is_given_once_for
         refused = await call(toolbox, "pairs.run", {"pair": [1, 2, 3]})
     assert not refused.success
     assert "pair: give 2 values, or several times as many" in refused.error
+
+
+@promise("plugins:values-read-twice")
+@pytest.mark.parametrize("method", ["parse_intermixed_args", "parse_known_intermixed_args"])
+async def test_no_value_becomes_an_option_of_a_parser_that_reads_its_words_twice(plugged, tmp_path, method):
+    # python/cpython#58399: the second pass does not see the `--` of the first
+    written(
+        tmp_path,
+        "mixed",
+        "parser.add_argument('names', nargs='*')",
+        "parser.add_argument('--out')",
+        "parser.add_argument('--force', action='store_true')",
+        shown=f"given = parser.{method}()\nprint(json.dumps(vars(given[0] if isinstance(given, tuple) else given)))\n",
+    )
+    async with plugged(plugins=OPEN) as toolbox:
+        for names in (["a", "--out=x", "--force"], ["--force"]):
+            refused = await call(toolbox, "mixed.run", {"names": names})
+            assert (refused.success, refused.error) == (
+                False,
+                "names: a value must not begin with '-', as an option does",
+            )
+        answer = await call(toolbox, "mixed.run", {"names": ["a b", "-5", "="], "out": "--force"})
+    assert answer.data == {"names": ["a b", "-5", "="], "out": "--force", "force": False}

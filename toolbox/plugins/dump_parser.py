@@ -223,15 +223,19 @@ def main() -> None:
     """Run the plugin as if with `--help`."""
     cli, mark = sys.argv[1:3]
 
-    def capture(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        """Print the parser and exit at once, so that no code after the parsing runs."""
-        text = json.dumps(parser_facts(parser), default=str)
-        with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
-            out.write("\n" + mark + text + "\n")
-        os._exit(0)
+    def capturing(name: str) -> Any:
+        def capture(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+            """Print the parser and exit at once, so that no code after the parsing runs."""
+            # The second pass over intermixed words has lost a `--` that the first one met.
+            facts = {**parser_facts(parser), "read_twice": "intermixed" in name}
+            with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
+                out.write("\n" + mark + json.dumps(facts, default=str) + "\n")
+            os._exit(0)
+
+        return capture
 
     for name in ("parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"):
-        setattr(argparse.ArgumentParser, name, capture)
+        setattr(argparse.ArgumentParser, name, capturing(name))
     sys.argv = [cli, "--help"]
     cli = os.path.abspath(cli)
     sys.path[0] = os.path.dirname(cli)

@@ -55,6 +55,8 @@ class Parser(_ParserDump):
     """Whether it has options such as `-1`; then a negative number cannot be a value."""
     file_prefixes: str = ""
     """A word that begins with one of these characters is replaced by the content of a file."""
+    read_twice: bool = False
+    """Whether words are read again after they were read once; then a `--` before them does not make them values."""
     arguments: tuple[Argument, ...] = ()
     exclusive: tuple[ExclusiveGroup, ...] = ()
     commands: dict[str, "Parser"] = Field(default_factory=dict)

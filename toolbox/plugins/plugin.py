@@ -75,6 +75,7 @@ class _WordGuard:
         self._prefixes = {sign for level in levels for sign in level.parser.prefixes}
         self._files = {sign for level in levels for sign in level.parser.file_prefixes}
         self._numbers_are_values = not any(level.parser.number_options for level in levels)
+        self._read_twice = any(level.parser.read_twice for level in levels)
 
     def check(self, parameter: Parameter, word: str, *, separated: bool = False, free: bool = False) -> str:
         """Return the word. Raises ArgumentsInvalid when the parser would not read it as this value."""
@@ -82,8 +83,11 @@ class _WordGuard:
         if first in self._files:
             raise ArgumentsInvalid(f"{parameter.name}: a value must not begin with {first!r}, which names a file here")
         number = self._numbers_are_values and _NUMBER.fullmatch(word)
-        if first in self._prefixes and not (separated or free or number):
-            raise ArgumentsInvalid(f"{parameter.name}: of several values none may begin with {first!r}")
+        if first in self._prefixes and not number:
+            if self._read_twice:
+                raise ArgumentsInvalid(f"{parameter.name}: a value must not begin with {first!r}, as an option does")
+            if not (separated or free):
+                raise ArgumentsInvalid(f"{parameter.name}: of several values none may begin with {first!r}")
         return word
 
 
