@@ -574,3 +574,52 @@ async def test_no_value_becomes_an_option_of_a_parser_that_reads_its_words_twice
             )
         answer = await call(toolbox, "mixed.run", {"names": ["a b", "-5", "="], "out": "--force"})
     assert answer.data == {"names": ["a b", "-5", "="], "out": "--force", "force": False}
+
+
+FIRST = "first = argparse.ArgumentParser(add_help=False)"
+LOOKS = "known, rest = first.parse_known_args()"
+
+
+@promise("plugins:first-parser")
+async def test_a_parser_that_only_looks_for_a_settings_file_is_not_taken_for_the_programs_own(plugged, tmp_path):
+    written(
+        tmp_path,
+        "recipe",
+        FIRST,
+        "first.add_argument('--config')",
+        LOOKS,
+        "parser = argparse.ArgumentParser(parents=[first], description='Sort.')",
+        "parser.add_argument('names', nargs='*')",
+        "parser.set_defaults(config=known.config)",
+        shown="print(json.dumps(vars(parser.parse_args(rest))))\n",
+    )
+    async with plugged(plugins=OPEN) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["recipe.run"]
+        answer = await call(toolbox, "recipe.run", {"names": ["a", "-5"], "config": "--x"})
+        # The first parser would take it, too.
+        refused = await call(toolbox, "recipe.run", {"names": ["a", "--config=x"]})
+    assert definition.description == "Sort."
+    assert list(definition.parameters["properties"]) == ["config", "names", "timeout"]
+    assert answer.data == {"names": ["a", "-5"], "config": "--x"}
+    assert (refused.success, "names: a value must not begin with '-'" in refused.error) == (False, True)
+
+
+@promise("plugins:first-parser")
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        (("first.add_argument('--size')", LOOKS, "print('usage: other' if '--help' in rest else rest)"), "args"),
+        (("first.add_argument('--size')", LOOKS, "print('sorted', rest)"), "size"),
+        (("first.add_argument('--size')", LOOKS, "raise ValueError(rest)"), "size"),
+        (("first.add_argument('size')", LOOKS, "print('sorted', rest)"), "size"),
+        (("first.add_argument('--size')", "first.parse_known_args([])", "parser.add_argument('--own')"), "own"),
+    ],
+    ids=["passed on", "alone", "fails", "demands", "of no command line"],
+)
+async def test_a_parser_without_help_is_the_programs_own_unless_help_or_another_one_follows(
+    plugged, tmp_path, lines, known
+):
+    written(tmp_path, "first", FIRST, *lines, shown="parser.parse_args() if '--own' in parser.format_help() else 0\n")
+    async with plugged(plugins=OPEN) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["first.run"]
+    assert list(definition.parameters["properties"]) == [known, "timeout"]

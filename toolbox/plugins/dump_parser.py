@@ -16,6 +16,7 @@ import re
 import runpy
 import sys
 from collections.abc import KeysView, Mapping, ValuesView
+from contextlib import suppress
 from types import GeneratorType
 from typing import Any
 
@@ -219,27 +220,72 @@ def without_addresses(text: str) -> str:
     return re.sub(r" at 0x[0-9A-Fa-f]+", "", text)
 
 
+class Capture:
+    """Take the place of parsing: print the parser that reads the command line, and let nothing run behind it.
+
+    A parser without a `--help` of its own that leaves words over is not yet that one: the words go on to another
+    parser, or to something else that prints the help.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+        self.earlier: list[argparse.ArgumentParser] = []
+        """The parsers that read the command line and left words to others, in order."""
+        self.is_parsing = False
+
+    def replace(self, name: str) -> None:
+        """Take the place of one method of every parser."""
+        original = getattr(argparse.ArgumentParser, name)
+
+        def parse(parser: argparse.ArgumentParser, *args: Any, **options: Any) -> Any:
+            if self.is_parsing:
+                return original(parser, *args, **options)
+            if "known" in name and not parser.add_help:
+                self.is_parsing = True
+                try:
+                    parsed = original(parser, *args, **options)
+                except SystemExit:  # it demands words that `--help` does not give
+                    parsed = None
+                finally:
+                    self.is_parsing = False
+                if parsed is not None:
+                    words = args[0] if args else options.get("args")
+                    if "--help" in (sys.argv[1:] if words is None else words):
+                        self.earlier.append(parser)
+                    return parsed
+            self.show(parser, read_twice="intermixed" in name)
+            os._exit(0)  # so that no code after the parsing runs
+
+        setattr(argparse.ArgumentParser, name, parse)
+
+    def show(self, parser: argparse.ArgumentParser, **more: bool) -> None:
+        """Print the facts about a parser, and what the earlier ones would make of the words on their way to it."""
+        facts = {**parser_facts(parser), **more}
+        for earlier in self.earlier:
+            facts["prefixes"] += earlier.prefix_chars
+            facts["file_prefixes"] += earlier.fromfile_prefix_chars or ""
+            facts["number_options"] = facts["number_options"] or bool(earlier._has_negative_number_optionals)
+            facts["read_twice"] = True
+        with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
+            out.write("\n" + self.mark + json.dumps(facts, default=str) + "\n")
+
+
 def main() -> None:
     """Run the plugin as if with `--help`."""
     cli, mark = sys.argv[1:3]
-
-    def capturing(name: str) -> Any:
-        def capture(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-            """Print the parser and exit at once, so that no code after the parsing runs."""
-            # The second pass over intermixed words has lost a `--` that the first one met.
-            facts = {**parser_facts(parser), "read_twice": "intermixed" in name}
-            with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
-                out.write("\n" + mark + json.dumps(facts, default=str) + "\n")
-            os._exit(0)
-
-        return capture
-
+    capture = Capture(mark)
     for name in ("parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"):
-        setattr(argparse.ArgumentParser, name, capturing(name))
+        capture.replace(name)
     sys.argv = [cli, "--help"]
     cli = os.path.abspath(cli)
     sys.path[0] = os.path.dirname(cli)
-    runpy.run_path(cli, run_name="__main__")
+    try:
+        runpy.run_path(cli, run_name="__main__")
+    finally:
+        if capture.earlier:
+            with suppress(Exception):  # the program may have closed it
+                sys.stdout.flush()
+            capture.show(capture.earlier.pop(), went_on=True)
 
 
 if __name__ == "__main__":

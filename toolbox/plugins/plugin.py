@@ -34,6 +34,8 @@ _ANY_ARGUMENTS = {
 }
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
+_HELP = re.compile(r"(?im)^\s*(?:usage\b(?! error)|(?:synopsis|(?:\w+ )?(?:options|flags|commands|arguments)):?\s*$)")
+"""How a line of help begins, or what it is where it is a heading."""
 _JAILED = "its parser is read in a jail, without a network and in a copy of its folder, unless `jail` is false"
 _WORD_BYTES = 120_000
 """A little less than the longest word that Linux accepts."""
@@ -299,15 +301,13 @@ class Plugin:
             raise ToolUnavailable(
                 f"{_CLI} made no parser within {_DESCRIBE_S:g} s; move slow work behind parse_args()"
             ) from None
-        _, found, dumped = result.stdout.partition(mark)
-        if found:
-            try:
-                return _tools(self._shown(Parser.model_validate_json(dumped)))
-            except ValidationError as error:
-                raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
-        said = self._hidden(result.stdout).strip()
-        if result.exit_code == 0 and said:
-            return (PluginTool("run", said, _ANY_ARGUMENTS),)
+        printed, found, dumped = result.stdout.partition(mark)
+        parser = _parser(dumped) if found else None
+        said = printed.strip() if result.exit_code == 0 else ""
+        if parser is not None and not (parser.went_on and _is_help(said)):
+            return _tools(self._shown(parser))
+        if said:
+            return (PluginTool("run", self._hidden(said), _ANY_ARGUMENTS),)
         where = "" if self.describing is None else f" ({_JAILED})"
         raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}{where}")
 
@@ -396,6 +396,18 @@ class Plugin:
             for written in (value, json.dumps(value)[1:-1]) if len(value) >= _SECRET else ():
                 text = text.replace(written, "***")
         return text
+
+
+def _parser(dumped: str) -> Parser:
+    """Return the parser that was printed; the program may have printed more behind it."""
+    try:
+        return Parser.model_validate_json(dumped.partition("\n")[0])
+    except ValidationError as error:
+        raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
+
+
+def _is_help(said: str) -> bool:
+    return _HELP.search(said) is not None
 
 
 def _tools(parser: Parser) -> tuple[PluginTool, ...]:
