@@ -623,3 +623,40 @@ async def test_a_parser_without_help_is_the_programs_own_unless_help_or_another_
     async with plugged(plugins=OPEN) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["first.run"]
     assert list(definition.parameters["properties"]) == [known, "timeout"]
+
+
+USAGE = "\n       USAGE: cli.py [flags]\nflags:\n  --name: who"
+
+
+@promise("plugins:help-anywhere")
+@pytest.mark.parametrize(
+    ("said", "stream", "code"),
+    [
+        (USAGE, "stdout", 1),  # absl-py
+        ("INFO: Showing help.\n\nNAME\n    cli.py\n\nSYNOPSIS\n    cli.py A <flags>", "stderr", 0),  # python-fire
+        ("option --help not recognized\nusage: cli.py [-n NAME]", "stderr", 2),  # getopt
+        ("Add numbers.", "stdout", 0),
+    ],
+    ids=["exit code 1", "stderr", "both", "plain"],
+)
+async def test_help_is_known_whatever_its_stream_and_exit_code_are(plugged, tmp_path, said, stream, code):
+    written(tmp_path, "helpful", f"import sys; print({said!r}, file=sys.{stream}); sys.exit({code})", shown="")
+    async with plugged(plugins=OPEN) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions["helpful.run"].description == said.strip()
+
+
+@promise("plugins:help-anywhere")
+@pytest.mark.parametrize(
+    ("said", "stream", "code"),
+    [
+        ("cannot reach the disk", "stdout", 1),
+        ("usage error: no disk", "stderr", 1),
+        ("waiting", "stderr", 0),
+        (USAGE, "stdout", 3),
+        (f"{USAGE}\nTraceback (most recent call last):\nValueError: no disk", "stderr", 1),
+    ],
+)
+async def test_a_fault_is_not_taken_for_help(plugged, tmp_path, said, stream, code):
+    written(tmp_path, "faulty", f"import sys; print({said!r}, file=sys.{stream}); sys.exit({code})", shown="")
+    async with plugged(plugins=OPEN) as toolbox:
+        assert "cli.py cannot be loaded" in (await toolbox.catalog("anyone")).unavailable["faulty"]

@@ -36,6 +36,8 @@ _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _REST = "..."
 _HELP = re.compile(r"(?im)^\s*(?:usage\b(?! error)|(?:synopsis|(?:\w+ )?(?:options|flags|commands|arguments)):?\s*$)")
 """How a line of help begins, or what it is where it is a heading."""
+_HELP_CODES = range(3)
+_TRACEBACK = "Traceback (most recent call last)"
 _JAILED = "its parser is read in a jail, without a network and in a copy of its folder, unless `jail` is false"
 _WORD_BYTES = 120_000
 """A little less than the longest word that Linux accepts."""
@@ -303,7 +305,7 @@ class Plugin:
             ) from None
         printed, found, dumped = result.stdout.partition(mark)
         parser = _parser(dumped) if found else None
-        said = printed.strip() if result.exit_code == 0 else ""
+        said = _help_of(result, printed).strip()
         if parser is not None and not (parser.went_on and _is_help(said)):
             return _tools(self._shown(parser))
         if said:
@@ -404,6 +406,13 @@ def _parser(dumped: str) -> Parser:
         return Parser.model_validate_json(dumped.partition("\n")[0])
     except ValidationError as error:
         raise ToolUnavailable(f"{_CLI} has a parser that cannot be read: {error.errors()[0]['msg']}") from None
+
+
+def _help_of(result: ExecutionResult, printed: str) -> str:
+    """Return what a program says for `--help`, on whichever stream; some call that a failure."""
+    failed = result.exit_code not in _HELP_CODES or _TRACEBACK in printed + result.stderr
+    said = "" if failed else next(filter(_is_help, (printed, result.stderr)), "")
+    return said or (printed if result.exit_code == 0 else "")
 
 
 def _is_help(said: str) -> bool:
