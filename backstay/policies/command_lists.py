@@ -17,22 +17,28 @@ _PIPES = frozenset({"|", "|&"})
 _ROUNDABOUT = ("$(", "`", "<(", ">(", "${", "$[", "$'", "((")
 # The signs of bash's own grammar, each as long as bash reads it. Outside of quotes, a backslash before the end of a
 # line joins two lines; after `<` and `(` it would hide what sign that makes.
-_TOKEN = re.compile(
+_SIGN = re.compile(
     r"""
       (?P<blank>[ \t]+|(?<![<(])\\\n)
     | (?P<data>\#[^\n]*)
     | (?P<closing>[0-9]*[<>]&(?:[ \t]|\\\n)*-)
     | (?P<redirection>&>>?|[0-9]*(?:<<<|<<-?|>>|<>|>\||[<>]&|[<>]))
     | (?P<end>&&|\|\||\|&|;;&|;;|;&|[;&|()\n])
-    | (?P<word>(?!\\\n)(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^ \t\n;&|()<>'"\\])+)
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
+# The parts of a word, up to a quotation in which commands can stand, and the parts of such a quotation.
+_PART = re.compile(r"""(?:\\.|'[^']*'|[^ \t\n;&|()<>'"`\\])+""", re.DOTALL)
+_TEXT = re.compile(r"""(?:\\.|\$(?!\()|[^"`$\\])+""", re.DOTALL)
+_BACKQUOTED = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
+_KEPT = re.compile(r"\\([`$\\])")
+_KEPT_IN_QUOTES = re.compile(r"""\\([`$\\"])""")
+_MOST_NESTED = 50
 _HERE_DOCUMENT = re.compile(r"[0-9]*<<-?")
 _QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
 _ESCAPED = re.compile(r"""\\([\\"$`])""")
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_NAMED = re.compile(r"""[^\s;&|()<>'"]+""")
+_NAMED = re.compile(r"""[^\s;&|()<>'"`]+""")
 
 
 class CommandLists(Frozen):
@@ -76,34 +82,121 @@ class CommandLists(Frozen):
         return None
 
 
-def _tokens(line: str) -> Iterator[tuple[str, str]]:
+Token = tuple[str, str]
+"""A kind, and the text."""
+
+
+def _tokens(line: str) -> Iterator[Token]:
     """Yield the words and signs of a command line with their kinds; comments and here-documents are data.
 
-    Raises ValueError where a quotation has no end.
+    Commands inside of words, in `$(...)` and in backquotes, come last. Raises ValueError where a quotation has no end.
     """
-    position, before = 0, ""
-    ends: list[str] = []
-    while position < len(line):
-        token = _TOKEN.match(line, position)
-        if token is None:
-            raise ValueError(f"a quotation has no end, or signs have no meaning, at {line[position : position + 20]!r}")
-        position, kind, text = token.end(), str(token.lastgroup), token[0]
-        if kind == "blank":
-            continue
-        yield kind, text
-        if kind == "word" and _HERE_DOCUMENT.fullmatch(before):
-            ends.append(_plain(text))
-            # Also an empty document is one.
-            yield "data", "<<"
-        before = text
-        while text == "\n" and ends:
-            last = re.compile(rf"^\t*{re.escape(ends.pop(0))}$", re.MULTILINE).search(line, position)
-            end = len(line) if last is None else last.end()
-            yield "data", line[position:end]
-            position = end
+    reader = _LineReader(line)
+    yield from reader.tokens()
+    yield "end", "\n"
+    yield from reader.inner
 
 
-def _commands(tokens: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+class _LineReader:
+    """Read a command line once, from its beginning."""
+
+    def __init__(self, line: str, depth: int = 0) -> None:
+        self.inner: list[Token] = []
+        """The tokens of commands that stand inside of words."""
+        self._line = line
+        self._at = 0
+        self._depth = depth
+
+    def tokens(self, *, inside: bool = False) -> Iterator[Token]:
+        """Yield the tokens up to the end, or inside of `$(...)` up to the end of that."""
+        before, last = "", "end"
+        ends: list[str] = []
+        opened = cases = 0
+        while self._at < len(self._line):
+            kind, text = self._next()
+            if kind == "blank":
+                continue
+            if kind == "word" and (last == "end" or before in _KEYWORDS):
+                cases += {"case": 1, "esac": -1}.get(text, 0)
+            opened += {"(": 1, ")": -1}.get(text, 0)
+            if opened < 0:
+                if inside and not cases:
+                    return
+                opened = 0
+            yield kind, text
+            if kind == "word" and _HERE_DOCUMENT.fullmatch(before):
+                ends.append(_plain(text))
+                # Also an empty document is one.
+                yield "data", "<<"
+            before, last = text, kind
+            while text == "\n" and ends:
+                yield "data", self._document(ends.pop(0))
+        if inside:
+            raise ValueError("a $( has no end")
+
+    def _next(self) -> Token:
+        sign = _SIGN.match(self._line, self._at)
+        if sign is None:
+            return "word", self._word()
+        self._at = sign.end()
+        return str(sign.lastgroup), sign[0]
+
+    def _word(self) -> str:
+        begin, line = self._at, self._line
+        while self._at < len(line) and not line.startswith("\\\n", begin):
+            if part := _PART.match(line, self._at):
+                self._at = part.end()
+            elif line[self._at] == '"':
+                self._quoted()
+            elif line[self._at] == "`":
+                self._backquoted(_KEPT)
+            else:
+                break
+        if self._at == begin:
+            raise ValueError(f"a quotation has no end, or signs have no meaning, at {line[begin : begin + 20]!r}")
+        return line[begin : self._at]
+
+    def _quoted(self) -> None:
+        """Go to the end of a quotation, through the commands in it."""
+        begin, line = self._at, self._line
+        self._at += 1
+        while self._at < len(line):
+            if text := _TEXT.match(line, self._at):
+                self._at = text.end()
+            elif line[self._at] == "`":
+                self._backquoted(_KEPT_IN_QUOTES)
+            elif line[self._at] == '"':
+                self._at += 1
+                return
+            elif not line.startswith("$(", self._at):
+                break
+            else:
+                self._substitution()
+        raise ValueError(f"a quotation has no end, at {line[begin : begin + 20]!r}")
+
+    def _substitution(self) -> None:
+        self._at += len("$(")
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise ValueError("commands stand too deep in others")
+        self.inner += [*self.tokens(inside=True), ("end", "\n")]
+        self._depth -= 1
+
+    def _backquoted(self, kept: re.Pattern[str]) -> None:
+        found = _BACKQUOTED.match(self._line, self._at)
+        if found is None:
+            raise ValueError(f"a backquote has no end, at {self._line[self._at : self._at + 20]!r}")
+        self._at = found.end()
+        reader = _LineReader(kept.sub(r"\1", found[1]), self._depth)
+        self.inner += [*reader.tokens(), ("end", "\n"), *reader.inner]
+
+    def _document(self, end: str) -> str:
+        last = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(self._line, self._at)
+        begin, self._at = self._at, len(self._line) if last is None else last.end()
+        return self._line[begin : self._at]
+
+
+def _commands(tokens: Sequence[Token]) -> Iterator[list[str]]:
     """Yield the words of each simple command, without assignments, keywords and redirections."""
     words: list[str] = []
     begun = redirected = piped = False

@@ -247,6 +247,29 @@ def test_comments_and_here_documents_are_read_as_bash_reads_them(command, passes
     assert (CommandLists(deny=("rm",)).refusal(command) is None) is passes
 
 
+@promise("workspaces:lists-inside")
+@pytest.mark.parametrize(
+    "command",
+    ['echo "$(rm x)"', 'x="$(rm x)"; echo $x', "echo `rm x`", 'echo "a `rm x` b"', "x=`rm x`", 'echo "${x:-$(rm x)}"',
+     'echo "$(echo "$(rm x)")"', r"echo `echo \`rm x\``", r'echo "`echo \"$(rm x)\"`"', 'echo "$(echo ")"; rm x)"',
+     'echo "$(case $x in (a) ls;; b) rm x;; esac)"', 'echo "$( (ls); rm x)"', "cat <<EOF\n`rm x`\nEOF",
+     'echo "$(cat <<EOF\n$(rm x)\nEOF\n)"', 'echo "$(ls # "\nrm x)"'],
+)  # fmt: skip
+def test_a_denied_command_is_found_inside_of_quotes_and_assignments_too(command):
+    assert "'rm' is on the list" in (CommandLists(deny=("rm",)).refusal(command) or "")
+
+
+@promise("workspaces:lists-inside")
+@pytest.mark.parametrize(
+    "command",
+    ['echo "$(ls) rm"', r'echo "\$(rm x)"', "echo '$(rm x)' '`rm x`'", 'x="$(grep \'"\' f)"',
+     'echo "$((1 << 2)) $5"', 'echo "$(case x in a) ls;; esac)"', 'echo "$(ls # it\'s)\n)"',
+     "git commit -m \"$(cat <<'EOF'\nDon't cut 5\" off\nEOF\n)\""],
+)  # fmt: skip
+def test_what_only_looks_like_a_denied_command_inside_of_quotes_passes(command):
+    assert CommandLists(deny=("rm",)).refusal(command) is None
+
+
 @promise("workspaces:denied-before")
 def test_a_line_of_very_many_words_is_looked_at_word_by_word():
     assert CommandLists(deny=("rm -r *",)).refusal("ls " * 300_000) is None
