@@ -28,15 +28,16 @@ _SIGN = re.compile(
     re.VERBOSE,
 )
 # The parts of a word, up to a quotation in which commands can stand, and the parts of such a quotation.
-_PART = re.compile(r"""(?:\\.|'[^']*'|[^ \t\n;&|()<>'"`\\])+""", re.DOTALL)
+_PART = re.compile(r"""(?:\\.|\$\$|\$'(?:\\.|[^'\\])*'|'[^']*'|[^ \t\n;&|()<>'"`\\])+""", re.DOTALL)
 _TEXT = re.compile(r"""(?:\\.|\$(?!\()|[^"`$\\])+""", re.DOTALL)
 _BACKQUOTED = re.compile(r"`((?:\\.|[^`\\])*)`", re.DOTALL)
 _KEPT = re.compile(r"\\([`$\\])")
 _KEPT_IN_QUOTES = re.compile(r"""\\([`$\\"])""")
 _MOST_NESTED = 50
 _HERE_DOCUMENT = re.compile(r"[0-9]*<<-?")
-_QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
+_QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|\$'((?:\\.|[^'\\])*)'""", re.DOTALL)
 _ESCAPED = re.compile(r"""\\([\\"$`])""")
+_ANY_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NAMED = re.compile(r"""[^\s;&|()<>'"`]+""")
 
@@ -62,7 +63,10 @@ class CommandLists(Frozen):
         try:
             tokens = list(_tokens(command))
         except ValueError as error:
-            return f"the command line cannot be read: {error}" if self.allow is not None or self.deny else None
+            if self.allow is not None:
+                return f"the command line cannot be read: {error}"
+            # Bash may be able to read it, so it is only searched for names.
+            tokens = [("data", command)]
         commands = list(_commands(tokens))
         data = [_NAMED.findall(line) for kind, text in tokens if kind == "data" for line in text.splitlines()]
         longest = max([1, *(len(pattern.split()) for pattern in self.deny)])
@@ -226,9 +230,12 @@ def _commands(tokens: Sequence[Token]) -> Iterator[list[str]]:
 
 def _plain(word: str) -> str:
     """Return a word without its quotes."""
-    return _QUOTED.sub(
-        lambda part: (part[1] or "") + _ESCAPED.sub(r"\1", part[2] or "") + (part[3] or "").replace("\n", ""), word
-    )
+
+    def unquoted(part: re.Match[str]) -> str:
+        literal, quoted, escaped, coded = (found or "" for found in part.groups())
+        return literal + _ESCAPED.sub(r"\1", quoted) + escaped.replace("\n", "") + _ANY_ESCAPED.sub(r"\1", coded)
+
+    return _QUOTED.sub(unquoted, word)
 
 
 def _matching(words: Sequence[str], patterns: Sequence[str]) -> str | None:

@@ -270,6 +270,23 @@ def test_what_only_looks_like_a_denied_command_inside_of_quotes_passes(command):
     assert CommandLists(deny=("rm",)).refusal(command) is None
 
 
+@promise("workspaces:lists-unreadable")
+@pytest.mark.parametrize(
+    "command", [r"echo $'it\'s'", r"echo $'\'' '$(rm x)'", 'echo "${x#\'"\'}"', "echo 'unclosed", 'echo "$(']
+)
+def test_a_line_that_is_valid_or_for_bash_to_refuse_passes_a_list_of_denied_commands(command):
+    assert CommandLists(deny=("rm",)).refusal(command) is None
+    assert "not allowed" in (CommandLists(allow=("echo",), deny=()).refusal(command) or "")
+
+
+@promise("workspaces:lists-unreadable")
+@pytest.mark.parametrize(
+    "command", [r"echo $'it\'s'; rm x", r"$'rm' x", 'echo "${x#\'"\'}"; rm x', "ls 'unclosed\nrm x"]
+)
+def test_a_denied_command_is_found_in_a_line_that_cannot_be_read(command):
+    assert "'rm' is on the list" in (CommandLists(deny=("rm",)).refusal(command) or "")
+
+
 @promise("workspaces:denied-before")
 def test_a_line_of_very_many_words_is_looked_at_word_by_word():
     assert CommandLists(deny=("rm -r *",)).refusal("ls " * 300_000) is None
