@@ -5,9 +5,10 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from backstay.errors import SnapshotDamaged
 from backstay.shown import one_line
@@ -23,28 +24,32 @@ _MOST_BYTES = 1 << 30
 class SnapshotManifest:
     """Hold the node at every path below a workspace; paths are relative, with `/` between names."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
-        """Take what a walk found."""
+    def __init__(self, nodes: Mapping[str, Node], links: Sequence[Sequence[str]] = ()) -> None:
+        """Take what a walk found; `links` are the paths of each file that has several."""
         self.nodes = nodes
+        self.links = links
 
     def encode(self) -> tuple[str, bytes]:
         """Return the id and the bytes to keep; the same tree has the same id wherever and whenever it is read."""
         listed = [[path, *node] for path, node in sorted(self.nodes.items())]
+        said = {"format": _FORMAT, "nodes": listed} | ({"links": self.links} if self.links else {})
         # Escaped, since names need not be UTF-8: their odd bytes are lone surrogates here.
-        text = json.dumps({"format": _FORMAT, "nodes": listed}, separators=(",", ":"), ensure_ascii=True).encode()
+        text = json.dumps(said, separators=(",", ":"), ensure_ascii=True).encode()
         return hashlib.sha256(text).hexdigest(), zlib.compress(text, 1)
 
     @classmethod
     def decode(cls, snapshot_id: str, data: bytes) -> "SnapshotManifest":
         """Read what `encode` wrote. Raises SnapshotDamaged when it is anything else."""
         try:
-            nodes = _nodes(snapshot_id, zlib.decompressobj().decompress(data, _MOST_BYTES))
+            said = _said(snapshot_id, zlib.decompressobj().decompress(data, _MOST_BYTES))
+            nodes = {_path(path): Node(*node) for path, *node in said["nodes"]}
+            links = [[_path(path) for path in paths] for paths in said.get("links", [])]
         except (ValueError, KeyError, TypeError, RecursionError, zlib.error) as error:
             why = one_line(str(error), 200)
             raise SnapshotDamaged(
                 f"snapshot {snapshot_id}: its manifest is not what was written ({why}); bring it back from a backup"
             ) from error
-        return cls(nodes)
+        return cls(nodes, links)
 
 
 def checked_id(snapshot_id: str) -> str:
@@ -54,13 +59,13 @@ def checked_id(snapshot_id: str) -> str:
     return snapshot_id
 
 
-def _nodes(snapshot_id: str, text: bytes) -> dict[str, Node]:
+def _said(snapshot_id: str, text: bytes) -> dict[str, Any]:
     if hashlib.sha256(text).hexdigest() != snapshot_id:
         raise ValueError("the hash differs")
     said = json.loads(text)
     if said["format"] != _FORMAT:
         raise ValueError(f"format {said['format']} is not known")
-    return {_path(path): Node(*node) for path, *node in said["nodes"]}
+    return said
 
 
 def _path(path: str) -> str:

@@ -20,8 +20,8 @@ from sandbox.snapshots.files import (
     names_in,
     unlock,
 )
-from sandbox.snapshots.manifest import STATUS_TIME, TOP, Facts, facts_of
-from sandbox.snapshots.restoring_plan import Nodes, RestoringPlan
+from sandbox.snapshots.manifest import STATUS_TIME, TOP, Facts, SnapshotManifest, facts_of
+from sandbox.snapshots.restoring_plan import RestoringPlan
 from sandbox.snapshots.types import LeftAlone, Node
 from sandbox.snapshots.walk import Walk
 from system.files import NEW_FILE
@@ -43,7 +43,9 @@ class Restoring:
     goes first, since it may be what fills the disk.
     """
 
-    def __init__(self, root: int, blobs: SnapshotBlobs, plan: RestoringPlan, wanted: Nodes, walk: Walk) -> None:
+    def __init__(
+        self, root: int, blobs: SnapshotBlobs, plan: RestoringPlan, manifest: SnapshotManifest, walk: Walk
+    ) -> None:
         """Take what was decided on, and what was found on the way."""
         self.done: list[str] = []
         self.conflicts: list[LeftAlone] = list(plan.conflicts)
@@ -51,11 +53,14 @@ class Restoring:
         self._root = root
         self._blobs = blobs
         self._paths = plan.paths
-        self._wanted = wanted
+        self._planned = frozenset(plan.paths)
+        self._wanted = manifest.nodes
+        self._twins = {path: paths for paths in manifest.links for path in paths}
         self._current = dict(walk.nodes)
         self._facts = dict(walk.facts)
         self._opened = dict(walk.opened)
         self._staged: dict[str, str] = {}
+        self._linked: set[str] = set()
         self._skipped: set[str] = set()
         self._touched: set[str] = set()
         self._open_directories: list[tuple[str, int]] = []
@@ -104,9 +109,12 @@ class Restoring:
             self._staging = os.open(name, DIRECTORY, dir_fd=self._root)
         empty(self._staging)
         self._staged.clear()
+        self._linked.clear()
         for path in self._paths:
             node = self._wanted.get(path)
             if node is None or node.kind == "directory":
+                continue
+            if self._link(path, str(len(self._staged))):
                 continue
             name = self._staged[path] = str(len(self._staged))
             if node.kind == "symlink":
@@ -121,7 +129,27 @@ class Restoring:
                     os.fchown(opened, node.uid, node.gid)
             finally:
                 os.close(opened)
-        at_once(self._finish, [path for path in self._staged if self._wanted[path].kind == "file"])
+        files = [path for path in self._staged if self._wanted[path].kind == "file"]
+        at_once(self._finish, [path for path in files if path not in self._linked])
+
+    def _link(self, path: str, name: str) -> bool:
+        """Stage another name of the same file, if one is staged or in its place as wanted; return whether it is."""
+        for twin in self._twins.get(path, ()):
+            staged = self._staged.get(twin)
+            if staged is None and (twin in self._planned or self._current.get(twin) != self._wanted[path]):
+                continue
+            with suppress(OSError):
+                above, _, last = twin.rpartition("/")
+                folder = self._directory(above) if staged is None else self._staging
+                os.link(staged or last, name, src_dir_fd=folder, dst_dir_fd=self._staging, follow_symlinks=False)
+                found = facts_of(os.stat(name, dir_fd=self._staging, follow_symlinks=False))
+                if staged is not None or _identity(found) == _identity(self._facts[twin]):
+                    self._staged[path] = name
+                    self._linked.add(path)
+                    return True
+                # Somebody has changed it meanwhile.
+                os.unlink(name, dir_fd=self._staging)
+        return False
 
     def _finish(self, path: str) -> None:
         """Wait for the disk; the mode comes last, since it may close the file even to its owner."""

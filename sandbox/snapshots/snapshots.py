@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from sandbox.snapshots.blobs import SnapshotBlobs, disk_faults
 from sandbox.snapshots.files import chunks, opened_root, shown
 from sandbox.snapshots.manifest import ManifestIndex, SnapshotManifest, checked_id, settled
 from sandbox.snapshots.restoring import Restoring, sweep_staging
-from sandbox.snapshots.restoring_plan import RestoringPlan
+from sandbox.snapshots.restoring_plan import Nodes, RestoringPlan
 from sandbox.snapshots.types import ChangeKind, Node, RestoreReport, Snapshot, SnapshotChange, SnapshotLimits
 from sandbox.snapshots.walk import Read, Walk
 from system.files import write_whole
@@ -56,7 +56,7 @@ class Snapshots:
             same = not walk.fresh and len(walk.nodes) == len(index.known) and self._path(index.snapshot_id).is_file()
             snapshot_id = index.snapshot_id if same else self._record(top, walk, started)
         files = [node.size for node in walk.nodes.values() if node.kind == "file"]
-        return Snapshot(id=snapshot_id, files=len(files), size=sum(files))
+        return Snapshot(id=snapshot_id, files=len(files), size=sum(files), outside=walk.outside)
 
     def has(self, snapshot_id: str) -> bool:
         """Return whether there is such a snapshot."""
@@ -74,13 +74,16 @@ class Snapshots:
     def restore(self, root: Path, snapshot_id: str, *, expect: str | None = None) -> RestoreReport:
         """Put back every byte, mode and link of a snapshot, and remove what was added; repeating it does no harm.
 
+        Names of one file are so again. A name outside of the workspace is not touched, and the report tells of it.
+
         `expect` is the snapshot from after what is to be undone: then only what differs between the two is put back,
         and what others changed since is reported and left alone. Setuid bits are not put back. Raises SnapshotDamaged
         before anything is changed, and StoreUnavailable when the disk has no space for what is to be put back.
         """
         self._check_outside(root)
         with self._alone(), opened_root(root, unlocking=True) as top:
-            wanted = self._manifest(snapshot_id).nodes
+            manifest = self._manifest(snapshot_id)
+            wanted = manifest.nodes
             expected = None if expect is None else self._manifest(expect).nodes
             sweep_staging(top)
             index = ManifestIndex.load(self._folder / _INDEX, top)
@@ -88,10 +91,13 @@ class Snapshots:
             unbounded = replace(self._limits, total_bytes=sys.maxsize)
             walk = _walk(top, index, _hash, unbounded, restoring=True)
             plan = RestoringPlan(walk.nodes, wanted, expected, owners=os.geteuid() == 0)
-            restoring = Restoring(top, self._blobs, plan, wanted, walk)
+            restoring = Restoring(top, self._blobs, plan, manifest, walk)
             with disk_faults(root, "files cannot be brought back in the workspace"):
                 restoring.run()
-        return RestoreReport(snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed))
+        outside = tuple(_changed_outside(restoring.done, walk, wanted))
+        return RestoreReport(
+            snapshot_id, tuple(restoring.done), tuple(restoring.conflicts), tuple(restoring.failed), outside
+        )
 
     def forget(self, keep: Collection[str], *, dry_run: bool = False) -> list[int]:
         """Remove all snapshots but these, and every blob that none of these needs; return the sizes of what goes."""
@@ -114,7 +120,7 @@ class Snapshots:
 
     def _record(self, top: int, walk: Walk, started: int) -> str:
         """Write the manifest, and then the index that refers to it."""
-        snapshot_id, data = SnapshotManifest(walk.nodes).encode()
+        snapshot_id, data = SnapshotManifest(walk.nodes, walk.links).encode()
         if not self._path(snapshot_id).is_file():
             self._write(self._path(snapshot_id), data)
         known = {
@@ -181,6 +187,16 @@ def _kind_of_change(before: Node | None, after: Node | None) -> ChangeKind:
         return "removed"
     same = (before.kind, before.size, before.content) == (after.kind, after.size, after.content)
     return "mode" if same else "edited"
+
+
+def _changed_outside(done: Iterable[str], walk: Walk, wanted: Nodes) -> Iterator[str]:
+    """Yield those paths whose file stays changed under a name outside; one that was only moved did not change."""
+    before = {(node.content, node.mode) for node in wanted.values() if node.kind == "file"}
+    for path in done:
+        if path in walk.outside:
+            node = walk.nodes[path]
+            if path in wanted or (node.content, node.mode) not in before:
+                yield path
 
 
 def _hash(opened: int, size: int) -> str:

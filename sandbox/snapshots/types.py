@@ -45,6 +45,8 @@ class Snapshot:
     files: int
     size: int
     """Bytes of all files together."""
+    outside: frozenset[str] = frozenset()
+    """The paths of files that have another name outside of the workspace."""
 
 
 ChangeKind = Literal["added", "removed", "edited", "mode"]
@@ -98,3 +100,5 @@ class RestoreReport:
     """What somebody else changed since; it is as they left it."""
     failed: tuple[LeftAlone, ...] = ()
     """What could not be put back, because the snapshot or this user lacks something."""
+    outside: tuple[str, ...] = ()
+    """Which of the paths held a changed file that has another name outside of the workspace, and keeps it there."""

@@ -46,6 +46,7 @@ class Walk:
         self._limits = limits
         self._restoring = restoring
         self._bytes = 0
+        self._names: dict[int, tuple[int, list[str]]] = {}
         found = os.fstat(root)
         self._device = found.st_dev
         mode = stat.S_IMODE(found.st_mode)
@@ -59,6 +60,16 @@ class Walk:
             self._lack(TOP, _CLOSED)
         else:
             self._inside(root, "", listed, 1)
+
+    @property
+    def links(self) -> list[list[str]]:
+        """The paths of each file that has several here."""
+        return sorted(sorted(paths) for _, paths in self._names.values() if len(paths) > 1)
+
+    @property
+    def outside(self) -> frozenset[str]:
+        """The paths of files that have more names than were found here."""
+        return frozenset(path for count, paths in self._names.values() if count > len(paths) for path in paths)
 
     def _inside(self, folder: int, above: str, listed: Listing, depth: int) -> None:
         """Take in what was listed in one directory, and what lies below it."""
@@ -81,6 +92,8 @@ class Walk:
                 node = self._look(folder, name, path, found)
             if node.kind == "directory":
                 self._enter(folder, name, path, found, depth)
+            elif node.kind == "file" and found.st_nlink > 1:
+                self._names.setdefault(found.st_ino, (found.st_nlink, []))[1].append(path)
         if self._bytes > self._limits.total_bytes and not self._restoring:
             raise SnapshotRefused(
                 f"{shown(above or TOP)}: the workspace holds more than {self._limits.total_bytes} bytes;"

@@ -41,6 +41,7 @@ _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
 _MOST_LEFT = 10
 _MB = 1 << 20
+_SHARED = "it changed files that have another name outside of the workspace, where an undo does not bring them back"
 _ONLY_A_PERSON = "no call can do that, as none can write here until a person has, in the folder itself"
 
 
@@ -160,7 +161,7 @@ class WorkspaceEffects:
             return {"error": str(error)}
         if left := _left(restored):
             more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
-            done = f"{len(restored.paths)} paths were brought back, {len(left)} were left alone: "
+            done = f"{len(restored.paths)} paths were brought back, {len(left)} were not, or not wholly: "
             return {"error": "; ".join([done + "; ".join(left[:_MOST_LEFT]) + more, *kept.values()])}
         shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
         return {"ok": {"restored": shown, "count": len(restored.paths)} | kept}
@@ -178,8 +179,8 @@ class WorkspaceEffects:
     def _kept(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         if "error" in done:
             return self._reverted(begun, done["error"], told=True)
-        after = self._snapshots.take(self._root).id
-        changes = self._snapshots.changes(begun.before, after)
+        taken = self._snapshots.take(self._root)
+        changes = self._snapshots.changes(begun.before, taken.id)
         written = [
             (change, change.after)
             for change in changes
@@ -190,7 +191,7 @@ class WorkspaceEffects:
             return self._reverted(begun, f"it wrote {size} bytes, more than {most}")
         answer = done["ok"] | {
             "before": begun.before,
-            "after": after,
+            "after": taken.id,
             "changes": [{"path": change.shown, "kind": change.kind} for change in changes[:_MOST_CHANGES]],
             "changed": len(changes),
         }
@@ -199,7 +200,9 @@ class WorkspaceEffects:
                 {"path": change.shown, "sha256": node.content, "size": node.size}
                 for change, node in written[:_MOST_ARTIFACTS]
             ]
-        ended = begun.model_copy(update={"after": after, "answer": answer})
+        if outside := _changed_outside(changes, taken.outside):
+            answer["outside"] = f"{_SHARED}: {counted(len(outside), 'file')}, such as {outside[0]!r}"
+        ended = begun.model_copy(update={"after": taken.id, "answer": answer})
         _write(self._path(ended.effect), ended)
         remove_durably(self._unfinished)
         return {"ok": answer}
@@ -362,4 +365,19 @@ def _digest(effect: str) -> str:
 
 
 def _left(restored: RestoreReport) -> list[str]:
-    return [f"{left.path!a}: {left.why}" for left in (*restored.conflicts, *restored.failed)]
+    """Return what is not as it was, or only in the workspace."""
+    left = [f"{left.path!a}: {left.why}" for left in (*restored.conflicts, *restored.failed)]
+    return left + [f"{path!a}: its other name outside of the workspace keeps what it held" for path in restored.outside]
+
+
+def _changed_outside(changes: Iterable[SnapshotChange], outside: Collection[str]) -> list[str]:
+    """Return which changed files have names outside, as they are shown; one that was only moved did not change."""
+    changes = list(changes)
+    moved = {(node.content, node.mode) for change in changes if (node := change.before) and change.after is None}
+    return [
+        change.shown
+        for change in changes
+        if change.path in outside
+        and (node := change.after)
+        and (change.before is not None or (node.content, node.mode) not in moved)
+    ]

@@ -243,6 +243,73 @@ def test_two_names_of_one_file_are_both_restored(root, snapshots):
 
     assert restored.paths == ("one", "two")
     assert {(root / name).read_text() for name in ("one", "two")} == {"text"}
+    assert (root / "one").samefile(root / "two")
+
+
+@promise("workspaces:names-shared")
+def test_a_change_through_a_name_in_the_workspace_is_told_where_a_name_outside_keeps_it(root, tmp_path, snapshots):
+    store = tmp_path / "store"
+    store.mkdir()
+    for name in ("appended", "closed", "moved", "replaced", "still"):
+        (store / name).write_text(name)
+        (root / name).hardlink_to(store / name)
+    before = snapshots.take(root)
+    with (root / "appended").open("a") as file:
+        file.write(" and more")
+    (root / "closed").chmod(0o600)
+    (root / "moved").rename(root / "away")
+    (root / "new").write_text("new")
+    (root / "new").rename(root / "replaced")
+    after = snapshots.take(root)
+
+    restored = snapshots.restore(root, before.id, expect=after.id)
+
+    assert (restored.conflicts, restored.failed, restored.outside) == ((), (), ("appended", "closed"))
+    assert before.outside == {"appended", "closed", "moved", "replaced", "still"}
+    assert after.outside == {"appended", "closed", "away", "still"}
+    assert {path.name: path.read_text() for path in root.iterdir()} == {name: name for name in sorted(before.outside)}
+    assert (store / "appended").read_text() == "appended and more"
+    assert snapshots.restore(root, before.id, expect=after.id).outside == ()
+
+
+@promise("workspaces:names-shared")
+@pytest.mark.parametrize("kept", [False, True], ids=["all replaced", "one kept"])
+def test_names_of_one_file_are_names_of_one_file_again(root, snapshots, kept):
+    (root / "sub").mkdir()
+    (root / "first").write_text("text")
+    names = [root / "first", root / "sub" / "second", root / "third"]
+    for name in names[1:]:
+        name.hardlink_to(names[0])
+    (root / "alone").write_text("text")
+    before = snapshots.take(root)
+    for name in names[:-1] if kept else names:
+        (root / "new").write_text(f"other text {name.name}")
+        (root / "new").rename(name)
+    after = snapshots.take(root)
+
+    snapshots.restore(root, before.id, expect=after.id)
+
+    assert all(name.samefile(names[0]) for name in names)
+    assert {path.stat().st_nlink for path in (*names, root / "alone")} == {1, 3}
+    assert snapshots.take(root).id == before.id
+
+
+@promise("workspaces:names-shared")
+def test_a_name_that_somebody_else_changed_is_not_linked_to(root, snapshots):
+    (root / "first").write_text("text")
+    (root / "second").hardlink_to(root / "first")
+    before = snapshots.take(root)
+    (root / "first").unlink()
+    after = snapshots.take(root)
+    (root / "second").write_text("of somebody else")
+
+    restored = snapshots.restore(root, before.id, expect=after.id)
+
+    assert restored.paths == ("first",)
+    assert {name: (root / name).read_text() for name in ("first", "second")} == {
+        "first": "text",
+        "second": "of somebody else",
+    }
 
 
 @promise("workspaces:devices")

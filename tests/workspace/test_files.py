@@ -72,6 +72,26 @@ async def test_a_file_that_is_moved_onto_another_name_of_it_has_one_name_fewer_a
     assert list(desk.held()) == ["b"]
     await desk.ask("restore", effect="e")
     assert desk.held() == before
+    assert (desk.root / "a").samefile(desk.root / "b")
+
+
+@promise("workspaces:names-shared")
+async def test_an_undo_does_not_succeed_where_a_name_outside_keeps_what_a_command_did(desk: Desk, area: Path):
+    store = area / f"{desk.name}-store"
+    store.write_text("kept\n", encoding="ascii")
+    store.chmod(0o666)
+    os.link(store, desk.root / "linked")
+    done = await desk.ask("run", effect="e", command="echo more >> linked")
+    assert "another name outside of the workspace" in done["outside"]
+    assert "1 file, such as 'linked'" in done["outside"]
+    said = await desk.ask("restore", effect="e")
+    assert said.startswith(
+        "1 paths were brought back, 1 were not, or not wholly: "
+        "'linked': its other name outside of the workspace keeps what it held"
+    )
+    assert (desk.root / "linked").read_text(encoding="ascii") == "kept\n"
+    assert store.read_text(encoding="ascii") == "kept\nmore\n"
+    assert (await desk.ask("restore", effect="e"))["count"] == 0
 
 
 @promise("workspaces:case")
