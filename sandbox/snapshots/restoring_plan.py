@@ -48,7 +48,8 @@ class RestoringPlan:
         """Return whether a path may be restored; a change by someone else is noted as a conflict."""
         changed = not self._same(expected, wanted)
         if _is_directory(current) and current.mode in _between(wanted, expected, changed=changed):
-            return True
+            # Where nothing is to be undone, a restore that was ended half way may have left the mode, and nothing else.
+            return changed or (wanted is not None and self._same(current._replace(mode=wanted.mode), wanted))
         if not changed:
             return False
         if self._same(current, expected):

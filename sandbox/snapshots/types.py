@@ -1,6 +1,7 @@
 """One thing in a workspace, as a snapshot remembers it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from sandbox.snapshots.files import shown
@@ -25,6 +26,8 @@ class Node(NamedTuple):
     """The sha256 of a file, the target of a symlink, what a special is; empty for a directory."""
     lacks: str = ""
     """Why the content of a file or directory is not known; always empty in a snapshot."""
+    attributes: str = ""
+    """The access control lists and the user's attributes of a file or directory; empty for none."""
 
     def restorable(self) -> "Node":
         """Return what a restore makes of it: never setuid, and setgid and sticky for directories only.
@@ -47,6 +50,8 @@ class Snapshot:
     """Bytes of all files together."""
     outside: frozenset[str] = frozenset()
     """The paths of files that have another name outside of the workspace."""
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    """The attributes of files that have some, by path."""
 
 
 ChangeKind = Literal["added", "removed", "edited", "mode"]
@@ -59,7 +64,7 @@ class SnapshotChange:
     path: str
     """As it is, which may hold anything but NUL; `shown` is for people."""
     kind: ChangeKind
-    """`edited` says that something else is there, also of another kind; `mode` that only mode or owner differ."""
+    """`edited`: something else is there, also of another kind; `mode`: only mode, owner or attributes differ."""
     before: Node | None
     after: Node | None
 
