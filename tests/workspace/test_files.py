@@ -209,6 +209,38 @@ async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_nam
     assert "not a regular expression" in await desk.ask("search", pattern="(")
 
 
+GLOBS = {
+    "*.py": "main.py src/a.py src/b/c.py",
+    "**/*.py": "main.py src/a.py src/b/c.py",
+    "src/*.py": "src/a.py",
+    "src/**/*.py": "src/a.py src/b/c.py",
+    "*.{ts,tsx}": "x.ts src/y.tsx",
+    "{src,lib}/**": "src/a.py src/b/c.py src/y.tsx",
+    "src/": "src/a.py src/b/c.py src/y.tsx",
+    "./*.ts": "x.ts",
+    "/main.py": "main.py",
+    "[!x]*.ts": "",
+    r"*.t\s": "x.ts",
+    "?.py": "src/a.py src/b/c.py",
+    "src?a.py": "",
+}
+
+
+@promise("workspaces:search-names")
+async def test_the_names_that_a_search_is_for_are_written_as_for_git(desk: Desk):
+    for name in ("main.py", "src/a.py", "src/b/c.py", "x.ts", "src/y.tsx"):
+        (desk.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (desk.root / name).write_text("here\n", encoding="ascii")
+    found = {glob: await desk.ask("search", pattern="here", glob=glob) for glob in GLOBS}
+    assert {glob: {match["path"] for match in each["matches"]} for glob, each in found.items()} == {
+        glob: set(paths.split()) for glob, paths in GLOBS.items()
+    }
+    beneath = await desk.ask("search", pattern="here", path="src", glob="b/*.py")
+    assert [match["path"] for match in beneath["matches"]] == ["src/b/c.py"]
+    for glob in ("*.{ts", "[z-a]"):
+        assert "is not a pattern of names" in await desk.ask("search", pattern="here", glob=glob)
+
+
 @promise("workspaces:search-ends")
 async def test_a_search_that_never_ends_is_ended(desk: Desk):
     (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")

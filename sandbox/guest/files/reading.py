@@ -2,7 +2,6 @@
 
 import base64
 import codecs
-import fnmatch
 import hashlib
 import io
 import os
@@ -33,6 +32,20 @@ MOST_LISTED = 2000
 MOST_SEARCHED = 8 << 20
 _PROBE = 8192
 _LONGEST_LINE = 400
+_GLOB = re.compile(
+    r"""
+      (?P<folders>(?<![^/{,])(?:\*\*/)+)
+    | (?P<below>(?<![^/{,])\*\*(?![^},]))
+    | (?P<many>\*+)
+    | (?P<any>\?)
+    | \[(?P<not>[!^]?)(?P<among>\]?[^]/]*)(?P<set>\])
+    | (?P<brace>[{},])
+    | \\?.
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_GLOBBED = {"folders": "(?:[^/]+/)*", "below": "(?s:.+)", "many": "[^/]*", "any": "[^/]"}
+_IN_SET = re.compile(r"[\[\]\\&~|]")
 
 
 def read_file(path: str, offset: int = 0, limit: int = 64 << 10, encoding: str | None = None) -> dict[str, Any]:
@@ -110,6 +123,7 @@ def search(
 ) -> dict[str, Any]:
     """Return the lines of text files that fit a regular expression, or that hold a string."""
     fits = _fits(pattern, literal=literal, ignore_case=ignore_case)
+    named = _named("**" if glob is None else glob)
     parts = parts_of(path)
     skipped: list[str] = []
     matches: list[dict[str, Any]] = []
@@ -119,7 +133,7 @@ def search(
     for file in files:
         if len(matches) >= limit:
             break
-        if glob is None or _named(file[len(parts) :], glob):
+        if named(file[len(parts) :]):
             searched += 1
             lines = enumerate(_lines(file, skipped), 1)
             found = ((number, line[:_LONGEST_LINE]) for number, line in lines if fits(line))
@@ -190,8 +204,43 @@ def _fits(pattern: str, *, literal: bool, ignore_case: bool) -> Callable[[str], 
         ) from None
 
 
-def _named(parts: Parts, glob: str) -> bool:
-    return fnmatch.fnmatchcase("/".join(parts) if "/" in glob else parts[-1], glob)
+def _named(glob: str) -> Callable[[Parts], object]:
+    """Return whether a file fits: its name where the pattern has no slash, else its path from where it is searched."""
+    whole = f"{glob}**" if glob.endswith("/") else glob
+    try:
+        fits = re.compile(_translated(re.sub(r"\A\.?/", "", whole))).fullmatch
+    except (re.error, RecursionError, OverflowError) as error:
+        raise FileToolRefused(f"{clip(glob)} is not a pattern of names: {clip(str(error))}") from None
+    return lambda parts: fits("/".join(parts) if "/" in whole else parts[-1])
+
+
+def _translated(glob: str) -> str:
+    """Return the regular expression of a pattern, as git and ripgrep read it."""
+    opened = 0
+
+    def translated(sign: re.Match[str]) -> str:
+        nonlocal opened
+        match sign.lastgroup, sign[0]:
+            case "brace", "{":
+                opened += 1
+                return "(?:"
+            case "brace", "}" if opened:
+                opened -= 1
+                return ")"
+            case "brace", "," if opened:
+                return "|"
+            case "set", _:
+                among = _IN_SET.sub(r"\\\g<0>", sign["among"])
+                return f"(?!/)[{'^' if sign['not'] else ''}{among}]"
+            case str(kind), _ if kind in _GLOBBED:
+                return _GLOBBED[kind]
+            case _:
+                return re.escape(sign[0][-1])
+
+    text = _GLOB.sub(translated, glob)
+    if opened:
+        raise FileToolRefused(f"{clip(glob)} is not a pattern of names: a '{{' has no '}}'")
+    return text
 
 
 def _lines(parts: Parts, skipped: list[str]) -> list[str]:
