@@ -7,7 +7,9 @@ class Limits(Frozen):
     """Bound what one jail may use. Each has its own name in the error that it leads to."""
 
     memory_mb: int = 512
-    """Address space of each process."""
+    """Memory of each process."""
+    address_mb: int | None = None
+    """Address space of each process, of which some programs reserve far more than they use; None: as `memory_mb`."""
     cpu_s: int = 20
     """Processor time of each process, over its whole life."""
     tmp_mb: int = 16
@@ -37,7 +39,15 @@ class Limits(Frozen):
 def shell_limits() -> Limits:
     """Return the limits of a jail in which other programs are started: they fork, and they need more of everything."""
     return Limits(
-        memory_mb=2048, cpu_s=300, tmp_mb=256, tmp_inodes=16384, file_mb=1024, files=1024, processes=64, wall_s=300.0
+        memory_mb=2048,
+        address_mb=65_536,
+        cpu_s=300,
+        tmp_mb=256,
+        tmp_inodes=16384,
+        file_mb=1024,
+        files=1024,
+        processes=64,
+        wall_s=300.0,
     )
 
 

@@ -50,6 +50,7 @@ _X86_DATA_ENVIRONMENT = MappingProxyType({"NPY_ENABLE_CPU_FEATURES": "X86_V2", "
 _TEMPLATES = Path(__file__).parent
 _HAND_OUT = Path(hand_out.__file__)
 _NO_SOCKETS = "ERRNO(1) { socket, connect }"
+_LIMIT_DATA = 'ulimit -d "$0" && exec "$@"'
 _ROOT_UIDS = 200_000
 _FEW_UIDS = 60_000
 _FEW = 1000
@@ -127,8 +128,14 @@ class JailProfile:
         needed = [place.parent, self.image.path, self.nsjail.path.parent, *([libraries] if libraries.is_dir() else [])]
         needed += [] if self.workspace is None else [self.workspace]
         needed += [] if self.root is None else self.root.folders
-        started = [*way_to(needed, self.outside_uid), *command(self.nsjail, place), *options]
+        started = [*self._bounded(), *way_to(needed, self.outside_uid), *command(self.nsjail, place), *options]
         return _in_own_network(started, way) if self.kind == "network" else started
+
+    def _bounded(self) -> list[str]:
+        """Return what must be before a command whose processes have more address space than memory."""
+        # Memory that is only reserved does not count as data. nsjail does not set this limit, but hands it on.
+        limits = self.bounds
+        return [] if limits.address_mb is None else ["/bin/sh", "-c", _LIMIT_DATA, str(limits.memory_mb << 10)]
 
     def write(self, folder: Path) -> Path:
         """Write the configuration into the folder, in a file named by its content, and return its path."""

@@ -146,8 +146,9 @@ def _environment(case: JailCase) -> list[str]:
 
 def _limits(case: JailCase) -> list[str]:
     limits = case.profile.bounds
-    wanted = {
-        "AS": limits.memory_mb * _MB,
+    of_data = {} if limits.address_mb is None else {"DATA": limits.memory_mb * _MB}
+    wanted = of_data | {
+        "AS": (limits.address_mb or limits.memory_mb) * _MB,
         "CORE": 0,
         "CPU": limits.cpu_s,
         "FSIZE": limits.file_mb * _MB,

@@ -132,6 +132,16 @@ async def test_a_root_that_can_be_written_is_seen(reachable):
 
 
 @promise("sandbox:proven")
+async def test_a_shell_whose_processes_may_take_as_much_memory_as_they_reserve_is_seen(reachable):
+    workspace = reachable / "workspace"
+    workspace.mkdir()
+    prepare(workspace)
+    profile = JailProfile(Nsjail.find(), image("shell"), kind="shell", workspace=workspace)
+    result = await check_profile(profile, command(profile.nsjail, profile.write(reachable)))
+    assert unproven(result) == {BOUNDED: "DATA is [-1, -1], not [2147483648, 2147483648]"}
+
+
+@promise("sandbox:proven")
 async def test_an_image_that_was_changed_is_seen(reachable):
     shutil.copytree(image().path, reachable / "root", symlinks=True)
     with (reachable / "root/usr/lib/backstay/runner.py").open("a", encoding="utf-8") as opened:

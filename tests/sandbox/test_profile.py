@@ -320,6 +320,36 @@ def test_a_shell_starts_processes_and_writes_only_where_it_may(user, writable, r
     assert [path.name for path in (folder / "here").iterdir()] == (["written"] if writable == "writable" else [])
 
 
+RESERVED = """
+import mmap
+
+def mapped(size, flags=0, **more):
+    try:
+        return len(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags, **more)) >> 20
+    except OSError as error:
+        return error.strerror
+
+try:
+    taken = len(bytearray(512 << 20))
+except MemoryError:
+    taken = "MemoryError"
+# The last one is of a stack that grows, and counts as no data.
+print([mapped(16 << 30, prot=0), mapped(256 << 20), mapped(512 << 20), taken, mapped(1 << 20, flags=0x100)])
+"""
+
+
+@promise("sandbox:reserved")
+@pytest.mark.parametrize("kind", ["code", "shell"])
+def test_a_command_may_reserve_more_memory_than_it_may_take_and_a_program_may_not(kind, reachable):
+    limits = (Limits() if kind == "code" else shell_limits()).model_copy(update={"memory_mb": 512})
+    start = JailProfile(Nsjail.find(), image(), kind=kind, limits=limits).start(reachable)
+    line = [*start, "--", *interpreter_arguments()[:-1], "-c", RESERVED]
+    done = subprocess.run(line, env={}, capture_output=True, text=True, check=False, timeout=150)
+    full, unknown = os.strerror(errno.ENOMEM), os.strerror(errno.ENOSYS)
+    seen = [16 << 10, 256, full, "MemoryError", unknown] if kind == "shell" else [full, 256, full, "MemoryError", 1]
+    assert done.stdout == f"{seen}\n", done.stderr
+
+
 FORKS = """
 import os, time
 try:

@@ -49,7 +49,7 @@ async def test_a_command_sees_its_own_folder_its_own_variables_and_no_others(tmp
 async def test_limits_stand_before_the_command_runs_and_no_memory_is_dumped(tmp_path):
     source = (
         "import json, resource as r\n"
-        "print(json.dumps([r.getrlimit(getattr(r, f'RLIMIT_{n}')) for n in ('CPU','AS','FSIZE','NOFILE','CORE')]))"
+        "print(json.dumps([r.getrlimit(getattr(r, f'RLIMIT_{n}')) for n in ('CPU','DATA','FSIZE','NOFILE','CORE')]))"
     )
     limits = ProcessLimits(cpu_s=7, memory_mb=900, file_mb=3, files=40)
     found = json.loads((await run(source, tmp_path, limits=limits)).stdout)
@@ -69,6 +69,20 @@ async def test_a_command_that_passes_a_limit_is_ended_by_the_kernel(tmp_path, so
     source = f"import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n{source}"
     result = await run(source, tmp_path, limits=ProcessLimits(cpu_s=1, file_mb=1))
     assert result.exit_code == -sign
+
+
+@promise("plugins:reserved")
+async def test_what_a_command_only_reserves_is_no_memory_and_what_it_takes_is_bounded(tmp_path):
+    source = (
+        "import mmap\n"
+        "reserved = mmap.mmap(-1, 16 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)\n"
+        "try:\n"
+        "    bytearray(512 << 20)\n"
+        "except MemoryError:\n"
+        "    print('bounded', len(reserved))\n"
+    )
+    result = await run(source, tmp_path, limits=ProcessLimits(memory_mb=512))
+    assert (result.stdout, result.stderr) == (f"bounded {16 << 30}\n", "")
 
 
 @promise("plugins:limits")

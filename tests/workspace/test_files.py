@@ -478,11 +478,11 @@ async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):
     said = await desk.workspaces.call(call.model_copy(update={"limits": WorkspaceLimits(artifacts_mb=1)}))
     assert re.search(WROTE_MUCH, said["error"]), said
     assert desk.held() == {}
-    command = desk.call("run", command="ulimit -v; ulimit -t; head -c 60M /dev/zero > much; sleep 280")
+    command = desk.call("run", command="ulimit -d; ulimit -t; head -c 60M /dev/zero > much; sleep 280")
     # Nothing but the look at what it has written ends it, however long a busy machine takes to look.
     said = await desk.workspaces.call(command.model_copy(update={"limits": generous, "seconds": 300.0}))
     assert "it wrote more than 50 MB" in said["error"]
-    command = desk.call("run", command="ulimit -v; ulimit -t")
+    command = desk.call("run", command="ulimit -d; ulimit -t")
     said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
     assert said["ok"]["stdout"].split() == [str(2048 << 10), "300"]
 

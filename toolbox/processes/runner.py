@@ -49,7 +49,7 @@ class ProcessLimits:
 
     cpu_s: int = 300
     memory_mb: int = 4096
-    """Address space."""
+    """Memory of its own; address space that it only reserves does not count."""
     file_mb: int = 1024
     """The largest file that may be written."""
     files: int = 1024
@@ -59,7 +59,7 @@ class ProcessLimits:
         """Return the limits as the launcher reads them; no memory is ever dumped."""
         return (
             f"CPU={self.cpu_s}",
-            f"AS={self.memory_mb << 20}",
+            f"DATA={self.memory_mb << 20}",
             f"FSIZE={self.file_mb << 20}",
             f"NOFILE={self.files}",
             "CORE=0",

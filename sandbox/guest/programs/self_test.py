@@ -123,7 +123,7 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "raise_limit": lambda: resource.setrlimit(resource.RLIMIT_CPU, (1 << 20, 1 << 20)),
     "link": lambda: (_TMP / "link").symlink_to("/"),
     "device": lambda: os.mknod(_TMP / "device", 0o020666, os.makedev(1, 3)),
-    "memory": lambda: bytearray(resource.getrlimit(resource.RLIMIT_AS)[0]),
+    "memory": lambda: bytearray(most_memory()),
     "execute": execute,
 }
 DEADLY: dict[str, Callable[[], object]] = {
@@ -132,9 +132,15 @@ DEADLY: dict[str, Callable[[], object]] = {
 }
 
 
+def most_memory() -> int:
+    """Return how many bytes of memory this process may have at most."""
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return min(limit for limit in limits if limit != resource.RLIM_INFINITY)
+
+
 def facts() -> dict[str, Any]:
     """Return what is seen from inside, and how every attempt ended."""
-    names = ("AS", "CORE", "CPU", "FSIZE", "MEMLOCK", "MSGQUEUE", "NOFILE", "NPROC", "STACK")
+    names = ("AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "MSGQUEUE", "NOFILE", "NPROC", "STACK")
     space = os.statvfs(_TMP)
     return {
         "files": open_files(),
