@@ -71,6 +71,7 @@ class Snapshots:
             files=len(files),
             size=sum(node.size for node in files.values()),
             outside=walk.outside,
+            of_root=walk.of_root,
             attributes={path: node.attributes for path, node in files.items() if node.attributes},
         )
 

@@ -50,6 +50,8 @@ class Snapshot:
     """Bytes of all files together."""
     outside: frozenset[str] = frozenset()
     """The paths of files that have another name outside of the workspace."""
+    of_root: bool = field(default=False, compare=False)
+    """Whether root owns something in it that has no other name."""
     attributes: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
     """The attributes of files that have some, by path."""
 

@@ -41,6 +41,8 @@ class Walk:
         """The modes of directories that were unlocked on the way."""
         self.fresh = 0
         """How many nodes the index did not know."""
+        self.of_root = False
+        """Whether root owns something that has no other name."""
         self._known = index.known
         self._read = read
         self._limits = limits
@@ -82,6 +84,7 @@ class Walk:
             )
         for name, found in listed:
             path = above + name
+            self.of_root |= found.st_uid == 0 and (found.st_nlink == 1 or stat.S_ISDIR(found.st_mode))
             facts = facts_of(found)
             before = known.get(path)
             if before is not None and before[0] == facts:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -27,6 +28,7 @@ from backstay.shown import counted
 from sandbox.snapshots.blobs import disk_faults
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import RestoreReport, Snapshot, SnapshotChange
+from sandbox.workspaces.owner import prepare
 from sandbox.workspaces.workspace import WorkspaceCall
 from system.files import read_json, remove_durably, write_whole
 from system.locks import async_file_lock
@@ -95,7 +97,7 @@ class WorkspaceEffects:
         if known is not None and known.answer is not None:
             return {"ok": known.answer}
         try:
-            taken = await asyncio.to_thread(self._snapshots.take, self._root)
+            taken = await asyncio.to_thread(self._take_before)
         except SnapshotRefused as error:
             raise SnapshotRefused(f"{error}; {_ONLY_A_PERSON}") from error
         hosts = tuple(each.words for each in sites_of(call.arguments))
@@ -167,6 +169,14 @@ class WorkspaceEffects:
             return {"error": "; ".join([done + "; ".join(left[:_MOST_LEFT]) + more, *kept.values()])}
         shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
         return {"ok": {"restored": shown, "count": len(restored.paths)} | kept}
+
+    def _take_before(self) -> Snapshot:
+        taken = self._snapshots.take(self._root)
+        if taken.of_root and os.geteuid() == 0:
+            # It came after the workspace was prepared. Its new owner is not a change of the call.
+            prepare(self._root)
+            taken = self._snapshots.take(self._root)
+        return taken
 
     def _finish(self, begun: EffectRecord, before: Snapshot, done: dict[str, Any]) -> dict[str, Any]:
         """Record what was done, or revert it: one or the other, in one thread, whoever stops waiting for it."""

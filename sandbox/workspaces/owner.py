@@ -9,6 +9,10 @@ from pathlib import Path
 from backstay.errors import WorkspaceInvalid
 from sandbox.isolation.profile import outside_uid
 from sandbox.isolation.way import can_open_ways
+from sandbox.snapshots.files import DIRECTORY, HANDLE
+from sandbox.snapshots.types import SnapshotLimits
+
+_DEEPEST = 2 * SnapshotLimits().depth
 
 
 def owner_of(root: Path) -> int:
@@ -24,34 +28,61 @@ def owner_of(root: Path) -> int:
 def prepare(root: Path) -> int:
     """Give everything in the workspace that belongs to root to the jail's user, and return that user.
 
-    A file with several hard links keeps its owner, because one of them may be elsewhere. Raises WorkspaceInvalid when
-    that user cannot reach the folder.
+    A file with several hard links keeps its owner, because one of them may be elsewhere. No link is followed, whoever
+    puts one there meanwhile. Raises WorkspaceInvalid when that user cannot reach the folder.
     """
     uid = owner_of(root)
     if os.geteuid() == 0:
-        for path, facts in [(root, root.lstat()), *_inside(root)]:
-            if facts.st_uid == 0 and (stat.S_ISDIR(facts.st_mode) or facts.st_nlink == 1):
+        with suppress(OSError):
+            _give(os.open(root, HANDLE), uid)
+        for folder, entries in _folders(root):
+            for entry in entries:
                 with suppress(OSError):
-                    os.lchown(path, uid, uid if facts.st_gid == 0 else -1)
+                    if entry.stat(follow_symlinks=False).st_uid == 0:
+                        _give(os.open(entry.name, HANDLE, dir_fd=folder), uid)
         _require_way(root, uid)
     elif not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceInvalid(f"the worker may not read {root}; let user {uid} read and enter it")
     return uid
 
 
-def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield everything below a folder. Paths too deep to open were made by a jail, so its user owns them already."""
-    waiting = [str(root)]
+def _give(handle: int, uid: int) -> None:
+    """Give away what an open handle stands for, and close the handle."""
+    try:
+        facts = os.fstat(handle)
+        if facts.st_uid == 0 and (stat.S_ISDIR(facts.st_mode) or facts.st_nlink == 1):
+            os.chown(f"/proc/self/fd/{handle}", uid, uid if facts.st_gid == 0 else -1)
+    finally:
+        os.close(handle)
+
+
+def _folders(root: Path) -> Iterator[tuple[int, list[os.DirEntry[str]]]]:
+    """Yield a folder and all below it, opened; folders that lie too deep for any call that writes are left out."""
+    waiting = [""]
     while waiting:
+        below = waiting.pop()
+        with suppress(OSError):
+            opened = _opened(root, below)
+            try:
+                with os.scandir(opened) as found:
+                    entries = list(found)
+                yield opened, entries
+                if below.count("/") < _DEEPEST:
+                    waiting += [f"{below}{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
+            finally:
+                os.close(opened)
+
+
+def _opened(root: Path, below: str) -> int:
+    """Open a folder name by name."""
+    opened = os.open(root, DIRECTORY)
+    for name in below.split("/")[:-1]:
         try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    facts = entry.stat(follow_symlinks=False)
-                    yield entry.path, facts
-                    if stat.S_ISDIR(facts.st_mode):
-                        waiting.append(entry.path)
-        except OSError:
-            continue
+            inner = os.open(name, DIRECTORY, dir_fd=opened)
+        finally:
+            os.close(opened)
+        opened = inner
+    return opened
 
 
 def _require_way(root: Path, uid: int) -> None:

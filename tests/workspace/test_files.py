@@ -157,6 +157,33 @@ async def test_what_is_written_belongs_to_the_owner_of_the_workspace_and_never_t
     assert {path.stat().st_uid for path in given.root.rglob("*")} == {1234}
 
 
+@promise("workspaces:owner-later")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+async def test_what_root_puts_there_later_is_given_to_the_owner_before_the_next_call_that_writes(
+    desk: Desk, area: Path
+):
+    await desk.ask("write_file", path="a", content="x")
+    owner = desk.root.stat().st_uid
+    outside = area / f"{desk.name}-outside"
+    outside.mkdir(mode=0o700)
+    (outside / "file").write_text(OUTSIDE, encoding="ascii")
+    later = desk.root / "later"
+    (later / "deep").mkdir(parents=True, mode=0o700)
+    (later / "deep/file").write_text("old\n", encoding="ascii")
+    (later / "deep/file").chmod(0o600)
+    (later / "link").symlink_to(outside)
+    (later / "file link").symlink_to(outside / "file")
+    os.link(outside / "file", later / "linked")
+    done = await desk.ask("run", effect="e", command="cd later/deep && echo new >> file")
+    assert (done["exit_code"], done["changes"]) == (0, [{"path": "later/deep/file", "kind": "edited"}])
+    given = {path.name: path.lstat().st_uid for path in (later, *later.rglob("*"))}
+    assert given == dict.fromkeys(("later", "deep", "file", "link", "file link"), owner) | {"linked": 0}
+    assert {path.stat().st_uid for path in (outside, outside / "file")} == {0}
+    await desk.ask("restore", effect="e")
+    assert (later / "deep/file").read_text(encoding="ascii") == "old\n"
+    assert (later / "deep/file").stat().st_uid == owner
+
+
 @promise("workspaces:exact")
 async def test_an_edit_that_does_not_occur_as_often_as_said_changes_nothing(desk: Desk):
     await desk.ask("write_file", path="a", content="x x x")
