@@ -1,11 +1,9 @@
 """Open what lies in a hostile tree, never following a link, never waiting, never touching a device."""
 
 import errno
-import json
 import os
 import secrets
 import stat
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,7 +23,6 @@ OWNER_ALL = 0o700
 
 # The errors of an open, a stat or a readlink when something else is there than a moment ago.
 _MOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.ESTALE}
-_ACCESS_LISTS = {"system.posix_acl_access", "system.posix_acl_default"}
 _CHUNK = 1 << 20
 _BLOCK = 4096
 _HOLE = bytes(_BLOCK)
@@ -86,52 +83,6 @@ def unlock(name: str, parent: int | None) -> int:
 def change_mode(opened: int, mode: int) -> None:
     """Set the mode of what a descriptor stands for, also when it may not be read."""
     Path(f"/proc/self/fd/{opened}").chmod(mode)
-
-
-def attributes_of(place: int | str) -> str:
-    """Return the access control lists and the user's attributes of an open file or a path, as text."""
-    found: dict[str, str] = {}
-    # Some file systems have none.
-    with suppress(OSError):
-        for name in sorted(os.listxattr(place)):
-            if name in _ACCESS_LISTS or name.startswith("user."):
-                found[name] = b64encode(os.getxattr(place, name)).decode("ascii")
-    return json.dumps(found, separators=(",", ":")) if found else ""
-
-
-def names_of(attributes: str) -> set[str]:
-    """Return which attributes these are."""
-    return set(json.loads(attributes or "{}"))
-
-
-def give_attributes(place: int | str, attributes: str) -> None:
-    """Give an open file or a path these attributes, and take all others of their kinds from it.
-
-    An access list sets the permission bits too, so the mode must be set after it.
-    """
-    had = attributes_of(place)
-    if had == attributes:
-        return
-    for name in names_of(had) - names_of(attributes):
-        os.removexattr(place, name)
-    for name, value in json.loads(attributes or "{}").items():
-        os.setxattr(place, name, b64decode(value))
-
-
-@contextmanager
-def found_below(root: int, path: str) -> Generator[str]:
-    """Yield a way to the plain file at a path below an open directory, whoever swaps its name meanwhile."""
-    handle = os.dup(root)
-    try:
-        for name in path.split("/"):
-            inner = os.open(name, HANDLE, dir_fd=handle)
-            os.close(handle)
-            handle = inner
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        yield f"/proc/self/fd/{handle}"
-    finally:
-        os.close(handle)
 
 
 def chunks(opened: int, size: int) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ class SnapshotManifest:
 
     def encode(self) -> tuple[str, bytes]:
         """Return the id and the bytes to keep; the same tree has the same id wherever and whenever it is read."""
-        listed = [[path, *(node if node.attributes else node[:-1])] for path, node in sorted(self.nodes.items())]
+        listed = [[path, *node] for path, node in sorted(self.nodes.items())]
         said = {"format": _FORMAT, "nodes": listed} | ({"links": self.links} if self.links else {})
         # Escaped, since names need not be UTF-8: their odd bytes are lone surrogates here.
         text = json.dumps(said, separators=(",", ":"), ensure_ascii=True).encode()
@@ -78,7 +78,7 @@ Facts = list[int]
 """Mode, owner and group; for anything but a directory also size, times of change and of status, and inode."""
 STATUS_TIME = 5
 
-_INDEX_FORMAT = 2
+_INDEX_FORMAT = 1
 # Times move in ticks: a file that changes again within the same tick looks as it did. The longest tick is 10 ms on
 # Linux; where times have no fraction the file system counts in whole seconds, or in two.
 _TICK_NS = 20_000_000

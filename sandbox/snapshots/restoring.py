@@ -17,7 +17,6 @@ from sandbox.snapshots.files import (
     at_once,
     change_mode,
     empty,
-    give_attributes,
     names_in,
     unlock,
 )
@@ -62,7 +61,6 @@ class Restoring:
         self._opened = dict(walk.opened)
         self._staged: dict[str, str] = {}
         self._linked: set[str] = set()
-        self._bare: dict[str, str] = {}
         self._skipped: set[str] = set()
         self._touched: set[str] = set()
         self._open_directories: list[tuple[str, int]] = []
@@ -112,7 +110,6 @@ class Restoring:
         empty(self._staging)
         self._staged.clear()
         self._linked.clear()
-        self._bare.clear()
         for path in self._paths:
             node = self._wanted.get(path)
             if node is None or node.kind == "directory":
@@ -134,9 +131,6 @@ class Restoring:
                 os.close(opened)
         files = [path for path in self._staged if self._wanted[path].kind == "file"]
         at_once(self._finish, [path for path in files if path not in self._linked])
-        for path, why in self._bare.items():
-            for name in sorted({path, *self._twins.get(path, ())} & self._staged.keys() - self._skipped):
-                self._skip(self.failed, name, f"its access control list or attributes cannot be put back: {why}")
 
     def _link(self, path: str, name: str) -> bool:
         """Stage another name of the same file, if one is staged or in its place as wanted; return whether it is."""
@@ -158,13 +152,9 @@ class Restoring:
         return False
 
     def _finish(self, path: str) -> None:
-        """Give a file its attributes, then its mode, which may close it even to its owner, and wait for the disk."""
+        """Wait for the disk; the mode comes last, since it may close the file even to its owner."""
         opened = os.open(self._staged[path], FILE, dir_fd=self._staging)
         try:
-            try:
-                give_attributes(opened, self._wanted[path].attributes)
-            except OSError as error:
-                self._bare[path] = f"{error.strerror}"
             os.fchmod(opened, self._wanted[path].restorable().mode)
             os.fsync(opened)
         finally:
@@ -269,8 +259,6 @@ class Restoring:
             found = os.fstat(handle)
             if wanted and os.geteuid() == 0 and (found.st_uid, found.st_gid) != (wanted.uid, wanted.gid):
                 os.chown(f"/proc/self/fd/{handle}", wanted.uid, wanted.gid)
-            if wanted:
-                give_attributes(f"/proc/self/fd/{handle}", wanted.attributes)
             change_mode(handle, wanted.mode if wanted else self._opened[path])
         finally:
             os.close(handle)

@@ -48,8 +48,7 @@ class RestoringPlan:
         """Return whether a path may be restored; a change by someone else is noted as a conflict."""
         changed = not self._same(expected, wanted)
         if _is_directory(current) and current.mode in _between(wanted, expected, changed=changed):
-            # Where nothing is to be undone, a restore that was ended half way may have left the mode, and nothing else.
-            return changed or (wanted is not None and self._same(current._replace(mode=wanted.mode), wanted))
+            return True
         if not changed:
             return False
         if self._same(current, expected):

@@ -1,10 +1,9 @@
 """Snapshots of one workspace: what it held at any moment, to be compared and to be brought back."""
 
 import os
-import stat
 import sys
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -13,16 +12,7 @@ from pathlib import Path
 
 from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
 from sandbox.snapshots.blobs import SnapshotBlobs, disk_faults
-from sandbox.snapshots.files import (
-    attributes_of,
-    chunks,
-    found_below,
-    give_attributes,
-    names_of,
-    opened_root,
-    shown,
-    steady,
-)
+from sandbox.snapshots.files import chunks, opened_root, shown
 from sandbox.snapshots.manifest import ManifestIndex, SnapshotManifest, checked_id, settled
 from sandbox.snapshots.restoring import Restoring, sweep_staging
 from sandbox.snapshots.restoring_plan import Nodes, RestoringPlan
@@ -65,39 +55,8 @@ class Snapshots:
             self._blobs.commit()
             same = not walk.fresh and len(walk.nodes) == len(index.known) and self._path(index.snapshot_id).is_file()
             snapshot_id = index.snapshot_id if same else self._record(top, walk, started)
-        files = {path: node for path, node in walk.nodes.items() if node.kind == "file"}
-        return Snapshot(
-            id=snapshot_id,
-            files=len(files),
-            size=sum(node.size for node in files.values()),
-            outside=walk.outside,
-            of_root=walk.of_root,
-            attributes={path: node.attributes for path, node in files.items() if node.attributes},
-        )
-
-    def keep_attributes(self, root: Path, before: Mapping[str, str], *, exact: bool) -> None:
-        """Give files that were written anew what they lost of the attributes that they had at these paths.
-
-        `exact`: also where they have others of the same name. Modes stay, and bound what access lists allow. Raises
-        SnapshotRefused where that cannot be done.
-        """
-        if not before:
-            return
-        with opened_root(root, unlocking=False) as top:
-            for path, attributes in before.items():
-                with suppress(WorkspaceChanging, PermissionError), steady(path), found_below(top, path) as place:
-                    now = attributes_of(place)
-                    if now == attributes or not (exact or names_of(attributes) - names_of(now)):
-                        continue
-                    file = Path(place)
-                    mode = stat.S_IMODE(file.stat().st_mode)
-                    try:
-                        give_attributes(place, attributes)
-                        file.chmod(mode)
-                    except OSError as error:
-                        raise SnapshotRefused(
-                            f"{shown(path)}: its access control list or attributes cannot be kept: {error.strerror}"
-                        ) from error
+        files = [node.size for node in walk.nodes.values() if node.kind == "file"]
+        return Snapshot(id=snapshot_id, files=len(files), size=sum(files), outside=walk.outside, of_root=walk.of_root)
 
     def has(self, snapshot_id: str) -> bool:
         """Return whether there is such a snapshot."""

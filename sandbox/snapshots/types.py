@@ -1,6 +1,5 @@
 """One thing in a workspace, as a snapshot remembers it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -26,8 +25,6 @@ class Node(NamedTuple):
     """The sha256 of a file, the target of a symlink, what a special is; empty for a directory."""
     lacks: str = ""
     """Why the content of a file or directory is not known; always empty in a snapshot."""
-    attributes: str = ""
-    """The access control lists and the user's attributes of a file or directory; empty for none."""
 
     def restorable(self) -> "Node":
         """Return what a restore makes of it: never setuid, and setgid and sticky for directories only.
@@ -52,8 +49,6 @@ class Snapshot:
     """The paths of files that have another name outside of the workspace."""
     of_root: bool = field(default=False, compare=False)
     """Whether root owns something in it that has no other name."""
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
-    """The attributes of files that have some, by path."""
 
 
 ChangeKind = Literal["added", "removed", "edited", "mode"]
@@ -66,7 +61,7 @@ class SnapshotChange:
     path: str
     """As it is, which may hold anything but NUL; `shown` is for people."""
     kind: ChangeKind
-    """`edited`: something else is there, also of another kind; `mode`: only mode, owner or attributes differ."""
+    """`edited` says that something else is there, also of another kind; `mode` that only mode or owner differ."""
     before: Node | None
     after: Node | None
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 
 from backstay.errors import SnapshotRefused, WorkspaceChanging
-from sandbox.snapshots.files import DIRECTORY, FILE, OWNER_ALL, attributes_of, shown, steady, unlock
+from sandbox.snapshots.files import DIRECTORY, FILE, OWNER_ALL, shown, steady, unlock
 from sandbox.snapshots.manifest import TOP, Facts, ManifestIndex, facts_of
 from sandbox.snapshots.types import Node, SnapshotLimits
 
@@ -52,8 +52,7 @@ class Walk:
         found = os.fstat(root)
         self._device = found.st_dev
         mode = stat.S_IMODE(found.st_mode)
-        node = Node("directory", mode, found.st_uid, found.st_gid, 0, "", attributes=attributes_of(root))
-        self._note(TOP, facts_of(found), node)
+        self._note(TOP, facts_of(found), Node("directory", mode, found.st_uid, found.st_gid, 0, ""))
         if restoring and mode & OWNER_ALL != OWNER_ALL and found.st_uid == os.geteuid():
             self.opened[TOP] = mode
             os.fchmod(root, mode | OWNER_ALL)
@@ -136,7 +135,6 @@ class Walk:
             before = facts_of(os.fstat(opened))
             # The file that was listed, whole: anything else on this descriptor is not even read.
             digest = self._read(opened, found.st_size) if before == facts_of(found) else ""
-            attributes = attributes_of(opened)
             if not digest or facts_of(os.fstat(opened)) != before:
                 raise WorkspaceChanging(
                     f"{shown(path)} is being changed while it is read; end what writes to it and try again"
@@ -144,7 +142,7 @@ class Walk:
         finally:
             os.close(opened)
         self._bytes += found.st_size
-        self.nodes[path] = bare._replace(content=digest, attributes=attributes)
+        self.nodes[path] = bare._replace(content=digest)
         return self.nodes[path]
 
     def _enter(self, folder: int, name: str, path: str, found: os.stat_result, depth: int) -> None:
@@ -162,9 +160,6 @@ class Walk:
         try:
             if os.fstat(opened).st_dev != self._device:
                 raise WorkspaceChanging(f"{shown(path)} is being mounted over; end that and try again")
-            # The facts about a directory are the same after these were changed.
-            if (attributes := attributes_of(opened)) != self.nodes[path].attributes:
-                self._note(path, self.facts[path], self.nodes[path]._replace(attributes=attributes))
             self._inside(opened, path + "/", listed, depth + 1)
         finally:
             os.close(opened)

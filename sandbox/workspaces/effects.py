@@ -38,8 +38,6 @@ _UNFINISHED = "unfinished"
 _UNTOLD = "untold"
 _OF_UNDO = "/undo"
 """How the id of an undo ends; its record is pruned with those of its run."""
-_REWRITING = frozenset({"write_file", "edit_file"})
-"""Tools that write a file anew in place of an old one."""
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
@@ -111,7 +109,7 @@ class WorkspaceEffects:
             await in_thread_to_its_end(self._revert_unanswered, begun.model_copy(update={"hosts": reached}))
             raise
         used = {name: done[name] for name in ("used",) if name in done}
-        return await in_thread_to_its_end(self._finish, begun, taken, done) | used
+        return await in_thread_to_its_end(self._finish, begun, done, self._written) | used
 
     def revert_unfinished(self) -> None:
         """Revert an effect that began and never ended because its host died; there is at most one."""
@@ -178,21 +176,19 @@ class WorkspaceEffects:
             taken = self._snapshots.take(self._root)
         return taken
 
-    def _finish(self, begun: EffectRecord, before: Snapshot, done: dict[str, Any]) -> dict[str, Any]:
+    def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         """Record what was done, or revert it: one or the other, in one thread, whoever stops waiting for it."""
         try:
-            return self._kept(begun, before, done)
+            return self._kept(begun, done, most)
         except SnapshotRefused as error:
             return self._reverted(begun, str(error))
         except BaseException:
             self._revert_unanswered(begun)
             raise
 
-    def _kept(self, begun: EffectRecord, before: Snapshot, done: dict[str, Any]) -> dict[str, Any]:
+    def _kept(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         if "error" in done:
             return self._reverted(begun, done["error"], told=True)
-        # No jail may read or write attributes, so nothing in it can keep them for a file that it writes anew.
-        self._snapshots.keep_attributes(self._root, before.attributes, exact=begun.tool in _REWRITING)
         taken = self._snapshots.take(self._root)
         changes = self._snapshots.changes(begun.before, taken.id)
         written = [
@@ -201,8 +197,8 @@ class WorkspaceEffects:
             if change.kind != "mode" and change.after is not None and change.after.kind == "file"
         ]
         size = _new_bytes(changes)
-        if size > self._written:
-            return self._reverted(begun, f"it wrote {size} bytes, more than {self._written}")
+        if size > most:
+            return self._reverted(begun, f"it wrote {size} bytes, more than {most}")
         answer = done["ok"] | {
             "before": begun.before,
             "after": taken.id,

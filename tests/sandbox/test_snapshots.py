@@ -1,6 +1,5 @@
 """Snapshots of a workspace: what is in them, what changed, and that all of it comes back."""
 
-import errno
 import os
 import random
 import shutil
@@ -18,7 +17,6 @@ from backstay.errors import SnapshotDamaged, SnapshotRefused
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
 from tests.requirements import promise
-from tests.sandbox.attributes import ACCESS, DEFAULT, access_list, attributes, give
 from tests.sandbox.places import HOUSE
 
 ROOT = os.geteuid() == 0
@@ -463,78 +461,3 @@ print({Snapshots(Path(sys.argv[1])).take(Path(sys.argv[2])).id for _ in range(20
     with other.stdout as said:
         assert said.read().strip() == str({expected.id})
     assert set(taken) == {expected}
-
-
-@promise("workspaces:attributes")
-def test_access_lists_and_attributes_of_files_and_directories_come_back(root, snapshots):
-    (root / "plain").write_text("plain")
-    (root / "listed").write_text("listed")
-    (root / "folder" / "below").mkdir(parents=True)
-    (root / "folder" / "file").write_text("inside")
-    give(root / "listed", "user.note", b"mine")
-    give(root / "listed", ACCESS, access_list(12345, 6))
-    give(root / "folder", ACCESS, access_list(12345, 7))
-    give(root / "folder", DEFAULT, access_list(12345, 4))
-    before, as_it_was = snapshots.take(root), attributes(root)
-    shutil.rmtree(root / "folder")
-    for name in ("listed", "plain"):
-        (root / "new").write_text("new")
-        (root / "new").rename(root / name)
-    # What is made from here on would inherit it.
-    give(root, DEFAULT, access_list(54321, 6))
-    after = snapshots.take(root)
-
-    restored = snapshots.restore(root, before.id, expect=after.id)
-
-    assert (restored.conflicts, restored.failed) == ((), ())
-    assert attributes(root) == as_it_was
-    assert snapshots.take(root) == before
-
-
-@promise("workspaces:attributes")
-def test_an_access_list_that_is_all_that_changed_is_seen_and_restored_unless_somebody_else_set_it(root, snapshots):
-    for name in ("ours", "theirs"):
-        (root / name).mkdir()
-        (root / f"{name}.txt").write_text(name)
-    before = snapshots.take(root)
-    for name in ("ours", "ours.txt"):
-        give(root / name, ACCESS, access_list(12345, 6))
-    after = snapshots.take(root)
-    for name in ("theirs", "theirs.txt"):
-        give(root / name, ACCESS, access_list(12345, 6))
-    changed = attributes(root)
-
-    assert [(change.path, change.kind) for change in snapshots.changes(before.id, after.id)] == [
-        ("ours", "mode"),
-        ("ours.txt", "mode"),
-    ]
-    restored = snapshots.restore(root, before.id, expect=after.id)
-    assert restored.paths == ("ours", "ours.txt")
-    ours = {"ours": (stat.S_IFDIR | 0o755, {}), "ours.txt": (stat.S_IFREG | 0o644, {})}
-    assert attributes(root) == changed | ours
-
-
-@promise("workspaces:attributes")
-def test_a_file_whose_access_list_cannot_be_put_back_is_left_alone_and_named(root, snapshots, monkeypatch):
-    (root / "first").write_text("old")
-    (root / "second").hardlink_to(root / "first")
-    (root / "plain").write_text("old")
-    give(root / "first", ACCESS, access_list(12345, 6))
-    before = snapshots.take(root)
-    for name in ("first", "second", "plain"):
-        (root / "new").write_text("new")
-        (root / "new").rename(root / name)
-    after = snapshots.take(root)
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
-
-    monkeypatch.setattr(os, "setxattr", refuse)
-    restored = snapshots.restore(root, before.id, expect=after.id)
-
-    assert restored.paths == ("plain",)
-    assert [left.path for left in restored.failed] == ["first", "second"]
-    assert {path.name: path.read_text() for path in root.iterdir()} == {"first": "new", "second": "new", "plain": "old"}
-    monkeypatch.undo()
-    assert snapshots.restore(root, before.id, expect=after.id).paths == ("first", "second")
-    assert snapshots.take(root) == before

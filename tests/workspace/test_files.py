@@ -14,7 +14,6 @@ import pytest
 from backstay.tools.tool import WorkspaceLimits
 from sandbox.guest.files import places, writing
 from tests.requirements import promise
-from tests.sandbox.attributes import ACCESS, access_list, attributes, give
 from tests.sizes import sized
 from tests.workspace.desk import WROTE_MUCH, Desk
 
@@ -48,39 +47,6 @@ async def test_a_write_keeps_the_mode_of_the_file_and_no_other_name_of_it(desk: 
     await desk.ask("write_file", path="run.sh", content="new")
     assert stat.S_IMODE((desk.root / "run.sh").stat().st_mode) == 0o750
     assert (desk.root / "other").read_text(encoding="ascii") == "old"
-
-
-@promise("workspaces:attributes")
-@pytest.mark.parametrize(
-    ("tool", "given"),
-    [
-        ("write_file", {"path": "kept", "content": "new"}),
-        ("edit_file", {"path": "kept", "old": "old", "new": "new"}),
-        ("run", {"command": "echo new > beside && chmod --reference kept beside && mv beside kept"}),
-    ],
-)
-async def test_a_file_that_is_written_anew_keeps_its_access_list_and_attributes_and_so_does_an_undo(
-    desk: Desk, tool: str, given: dict[str, str]
-):
-    (desk.root / "kept").write_text("old", encoding="ascii")
-    give(desk.root / "kept", "user.note", b"mine")
-    give(desk.root / "kept", ACCESS, access_list(12345, 6))
-    before = attributes(desk.root)["kept"]
-    assert [change["kind"] for change in (await desk.ask(tool, effect="e", **given))["changes"]] == ["edited"]
-    assert (desk.root / "kept").read_text(encoding="ascii").strip() == "new"
-    assert attributes(desk.root)["kept"] == before
-    assert (await desk.ask("restore", effect="e"))["restored"] == ["kept"]
-    assert (desk.root / "kept").read_text(encoding="ascii") == "old"
-    assert attributes(desk.root)["kept"] == before
-
-
-@promise("workspaces:attributes")
-async def test_a_file_that_a_command_closes_to_its_group_is_not_opened_again_by_its_access_list(desk: Desk):
-    (desk.root / "kept").write_text("old", encoding="ascii")
-    give(desk.root / "kept", ACCESS, access_list(12345, 6))
-    await desk.ask("run", command="echo new > beside && chmod 600 beside && mv beside kept")
-    mode, kept = attributes(desk.root)["kept"]
-    assert (stat.S_IMODE(mode), list(kept)) == (0o600, [ACCESS])
 
 
 @promise("workspaces:paths")
