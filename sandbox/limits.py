@@ -7,9 +7,12 @@ class Limits(Frozen):
     """Bound what one jail may use. Each has its own name in the error that it leads to."""
 
     memory_mb: int = 512
-    """Memory of each process."""
+    """Memory of each process; where `address_mb` is more, only what it can write and shares with no other."""
     address_mb: int | None = None
-    """Address space of each process, of which some programs reserve far more than they use; None: as `memory_mb`."""
+    """Address space of each process, of which some programs reserve far more than they use; None: as `memory_mb`.
+
+    Only for jails that are watched: pages that are written and then made read-only count as address space alone.
+    """
     cpu_s: int = 20
     """Processor time of each process, over its whole life."""
     tmp_mb: int = 16

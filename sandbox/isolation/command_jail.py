@@ -18,6 +18,7 @@ from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import JailProfile, outside_uid
 from sandbox.isolation.self_test import run_self_test
 from sandbox.isolation.way import can_open_ways
+from sandbox.limits import shell_limits
 
 _SOURCES = ("-B", "-X", "pycache_prefix=/nowhere")
 """Bytecode in the folder of a program need not be that of its sources."""
@@ -72,7 +73,9 @@ class CommandJail:
         nsjail, image, cgroups = await asyncio.to_thread(self._find)
         result = await run_self_test(nsjail, image, self._home / "jails", cgroups=cgroups)
         result.require_isolation()
-        return JailProfile(nsjail, image, kind="shell", outside_uid=outside_uid(), cgroups=cgroups)
+        # Nothing watches what a command holds here, and only address space counts all memory of a process.
+        limits = shell_limits().model_copy(update={"address_mb": None})
+        return JailProfile(nsjail, image, kind="shell", limits=limits, outside_uid=outside_uid(), cgroups=cgroups)
 
     def _find(self) -> tuple[Nsjail, Image, Cgroups]:
         nsjail = Nsjail.find(None if self._nsjail is None else str(self._nsjail))

@@ -137,6 +137,29 @@ async def test_a_plugin_whose_own_jail_is_false_is_described_as_it_runs(reachabl
     assert (reachable / "plugins/look/new.txt").exists()
 
 
+RESERVING = """
+import argparse, json, mmap
+reserved = lambda: len(mmap.mmap(-1, 3 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0))
+found = attempt(reserved)
+argparse.ArgumentParser(description=found).parse_args()
+print(json.dumps({"found": found}))
+"""
+
+
+@promise("sandbox:reserved")
+async def test_a_plugin_in_a_jail_has_no_address_space_in_which_memory_could_be_hidden(reachable):
+    async with opened(reachable, RESERVING, jail=True) as toolbox:
+        assert (await call(toolbox)).data == {"found": "OSError"}
+        assert (await toolbox.catalog("anyone")).definitions["look.run"].description == "OSError"
+
+
+@promise("sandbox:reserved")
+async def test_a_plugin_that_is_described_in_a_jail_has_no_more_address_space_there(reachable):
+    async with opened(reachable, RESERVING) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions["look.run"].description == "OSError"
+        assert (await call(toolbox)).data == {"found": str(3 << 30)}
+
+
 def jailed(folder: Path, mode: int = 0o755):
     """Open a toolbox with a plugin whose calls run in jails."""
     return opened(folder, LOOK, mode, jail=True)

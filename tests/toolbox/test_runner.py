@@ -49,11 +49,12 @@ async def test_a_command_sees_its_own_folder_its_own_variables_and_no_others(tmp
 async def test_limits_stand_before_the_command_runs_and_no_memory_is_dumped(tmp_path):
     source = (
         "import json, resource as r\n"
-        "print(json.dumps([r.getrlimit(getattr(r, f'RLIMIT_{n}')) for n in ('CPU','DATA','FSIZE','NOFILE','CORE')]))"
+        "names = 'CPU', 'DATA', 'AS', 'FSIZE', 'NOFILE', 'CORE'\n"
+        "print(json.dumps([r.getrlimit(getattr(r, f'RLIMIT_{name}')) for name in names]))"
     )
     limits = ProcessLimits(cpu_s=7, memory_mb=900, file_mb=3, files=40)
     found = json.loads((await run(source, tmp_path, limits=limits)).stdout)
-    assert found == [[7, 7], [900 << 20] * 2, [3 << 20] * 2, [40, 40], [0, 0]]
+    assert found == [[7, 7], [900 << 20] * 2, [64 << 30] * 2, [3 << 20] * 2, [40, 40], [0, 0]]
 
 
 @promise("plugins:limits")
@@ -83,6 +84,18 @@ async def test_what_a_command_only_reserves_is_no_memory_and_what_it_takes_is_bo
     )
     result = await run(source, tmp_path, limits=ProcessLimits(memory_mb=512))
     assert (result.stdout, result.stderr) == (f"bounded {16 << 30}\n", "")
+
+
+@promise("plugins:reserved")
+async def test_what_does_not_count_as_memory_is_bounded_as_address_space(tmp_path):
+    source = (
+        "import mmap\n"
+        "try:\n"
+        "    mmap.mmap(-1, 65 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)\n"
+        "except OSError:\n"
+        "    print('bounded')\n"
+    )
+    assert (await run(source, tmp_path)).stdout == "bounded\n"
 
 
 @promise("plugins:limits")

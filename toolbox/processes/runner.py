@@ -49,7 +49,9 @@ class ProcessLimits:
 
     cpu_s: int = 300
     memory_mb: int = 4096
-    """Memory of its own; address space that it only reserves does not count."""
+    """Memory that it can write and shares with no other process."""
+    address_mb: int = 65_536
+    """Address space, which also counts what it only reserves, only reads or shares."""
     file_mb: int = 1024
     """The largest file that may be written."""
     files: int = 1024
@@ -59,6 +61,7 @@ class ProcessLimits:
         """Return the limits as the launcher reads them; no memory is ever dumped."""
         return (
             f"CPU={self.cpu_s}",
+            f"AS={self.address_mb << 20}",
             f"DATA={self.memory_mb << 20}",
             f"FSIZE={self.file_mb << 20}",
             f"NOFILE={self.files}",
