@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+from structlog.testing import capture_logs
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
@@ -593,7 +594,7 @@ async def test_a_parser_that_only_looks_for_a_settings_file_is_not_taken_for_the
         "parser.set_defaults(config=known.config)",
         shown="print(json.dumps(vars(parser.parse_args(rest))))\n",
     )
-    async with plugged(plugins=OPEN) as toolbox:
+    async with plugged() as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["recipe.run"]
         answer = await call(toolbox, "recipe.run", {"names": ["a", "-5"], "config": "--x"})
         # The first parser would take it, too.
@@ -612,17 +613,32 @@ async def test_a_parser_that_only_looks_for_a_settings_file_is_not_taken_for_the
         (("first.add_argument('--size')", LOOKS, "print('sorted', rest)"), "size"),
         (("first.add_argument('--size')", LOOKS, "raise ValueError(rest)"), "size"),
         (("first.add_argument('size')", LOOKS, "print('sorted', rest)"), "size"),
+        (("first.add_argument('--size')", LOOKS, "print('sorted', flush=True); os._exit(0)"), "size"),
+        (("first.add_argument('--size')", LOOKS, "print('usage: other', flush=True); os._exit(0)"), "args"),
         (("first.add_argument('--size')", "first.parse_known_args([])", "parser.add_argument('--own')"), "own"),
     ],
-    ids=["passed on", "alone", "fails", "demands", "of no command line"],
+    ids=["passed on", "alone", "fails", "demands", "exits", "exits with help", "of no command line"],
 )
 async def test_a_parser_without_help_is_the_programs_own_unless_help_or_another_one_follows(
     plugged, tmp_path, lines, known
 ):
     written(tmp_path, "first", FIRST, *lines, shown="parser.parse_args() if '--own' in parser.format_help() else 0\n")
-    async with plugged(plugins=OPEN) as toolbox:
+    async with plugged() as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["first.run"]
     assert list(definition.parameters["properties"]) == [known, "timeout"]
+
+
+@promise("plugins:first-parser")
+@pytest.mark.parametrize("plugins", [OPEN, "plugins/"], ids=["open", "jailed"])
+async def test_what_follows_the_first_parser_runs_in_a_jail_only_when_a_plugin_is_described(plugged, tmp_path, plugins):
+    place = written(tmp_path, "first", FIRST, "first.add_argument('--size')", LOOKS, "open('ran', 'w')", shown=SHOWN)
+    with capture_logs() as logged:
+        async with plugged(plugins=plugins) as toolbox:
+            definition = (await toolbox.catalog("anyone")).definitions["first.run"]
+    assert not (place / "ran").exists()
+    assert list(definition.parameters["properties"]) == (["size", "timeout"] if plugins == OPEN else ["timeout"])
+    told = [entry["reason"] for entry in logged if entry["event"] == "plugin.first_parser"]
+    assert ["described by its first parser" in reason for reason in told] == ([True] if plugins == OPEN else [])
 
 
 USAGE = "\n       USAGE: cli.py [flags]\nflags:\n  --name: who"

@@ -16,7 +16,6 @@ import re
 import runpy
 import sys
 from collections.abc import KeysView, Mapping, ValuesView
-from contextlib import suppress
 from types import GeneratorType
 from typing import Any
 
@@ -224,11 +223,13 @@ class Capture:
     """Take the place of parsing: print the parser that reads the command line, and let nothing run behind it.
 
     A parser without a `--help` of its own that leaves words over is not yet that one: the words go on to another
-    parser, or to something else that prints the help.
+    parser, or to something else that prints the help. Only in a jail does the program go on, since this may run its
+    work. Each parser is printed at once, and the last one counts.
     """
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str, *, jailed: bool) -> None:
         self.mark = mark
+        self.jailed = jailed
         self.earlier: list[argparse.ArgumentParser] = []
         """The parsers that read the command line and left words to others, in order."""
         self.is_parsing = False
@@ -240,7 +241,8 @@ class Capture:
         def parse(parser: argparse.ArgumentParser, *args: Any, **options: Any) -> Any:
             if self.is_parsing:
                 return original(parser, *args, **options)
-            if "known" in name and not parser.add_help:
+            leaves = "known" in name and not parser.add_help
+            if leaves and self.jailed:
                 self.is_parsing = True
                 try:
                     parsed = original(parser, *args, **options)
@@ -251,9 +253,10 @@ class Capture:
                 if parsed is not None:
                     words = args[0] if args else options.get("args")
                     if "--help" in (sys.argv[1:] if words is None else words):
+                        self.show(parser, went_on=True)
                         self.earlier.append(parser)
                     return parsed
-            self.show(parser, read_twice="intermixed" in name)
+            self.show(parser, read_twice="intermixed" in name, others_unseen=leaves and not self.jailed)
             os._exit(0)  # so that no code after the parsing runs
 
         setattr(argparse.ArgumentParser, name, parse)
@@ -272,20 +275,14 @@ class Capture:
 
 def main() -> None:
     """Run the plugin as if with `--help`."""
-    cli, mark = sys.argv[1:3]
-    capture = Capture(mark)
+    cli, mark, where = sys.argv[1:4]
+    capture = Capture(mark, jailed=where == "jail")
     for name in ("parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args"):
         capture.replace(name)
     sys.argv = [cli, "--help"]
     cli = os.path.abspath(cli)
     sys.path[0] = os.path.dirname(cli)
-    try:
-        runpy.run_path(cli, run_name="__main__")
-    finally:
-        if capture.earlier:
-            with suppress(Exception):  # the program may have closed it
-                sys.stdout.flush()
-            capture.show(capture.earlier.pop(), went_on=True)
+    runpy.run_path(cli, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ class Parser(_ParserDump):
     """A word that begins with one of these characters is replaced by the content of a file."""
     read_twice: bool = False
     """Whether words are read again after they were read once; then a `--` before them does not make them values."""
+    others_unseen: bool = False
+    """Whether the program was stopped at it, though it may have gone on to another one."""
     went_on: bool = False
     """Whether the program went on behind it and met no other: it takes no `--help` itself, and leaves words over."""
     arguments: tuple[Argument, ...] = ()

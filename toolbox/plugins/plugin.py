@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import structlog
 from pydantic import ValidationError
 
 from backstay.canonical import with_texts
@@ -22,6 +23,7 @@ from toolbox.configuration.load import is_path
 from toolbox.plugins.parser import Argument, Level, Parameter, Parser, levels_of, schema_of
 from toolbox.processes.runner import Runner
 
+_log = structlog.get_logger("toolbox")
 _CLI = "cli.py"
 _DESCRIBE_S = 30.0
 _DEPTH = 5
@@ -39,6 +41,7 @@ _HELP = re.compile(r"(?im)^\s*(?:usage\b(?! error)|(?:synopsis|(?:\w+ )?(?:optio
 _HELP_CODES = range(3)
 _TRACEBACK = "Traceback (most recent call last)"
 _JAILED = "its parser is read in a jail, without a network and in a copy of its folder, unless `jail` is false"
+_FIRST_ONLY = "it has `jail: false`, so it is described by its first parser; a later one is seen in a jail only"
 _WORD_BYTES = 120_000
 """A little less than the longest word that Linux accepts."""
 
@@ -303,10 +306,14 @@ class Plugin:
             raise ToolUnavailable(
                 f"{_CLI} made no parser within {_DESCRIBE_S:g} s; move slow work behind parse_args()"
             ) from None
-        printed, found, dumped = result.stdout.partition(mark)
-        parser = _parser(dumped) if found else None
+        printed, *dumped = result.stdout.split(mark)
+        parser = _parser(dumped[-1]) if dumped else None
+        # It may print more between its parsers and behind them.
+        printed += "".join(each.partition("\n")[2] for each in dumped)
         said = _help_of(result, printed).strip()
         if parser is not None and not (parser.went_on and _is_help(said)):
+            if parser.others_unseen:
+                _log.warning("plugin.first_parser", provider=self.folder.name, reason=_FIRST_ONLY)
             return _tools(self._shown(parser))
         if said:
             return (PluginTool("run", self._hidden(said), _ANY_ARGUMENTS),)
@@ -333,7 +340,8 @@ class Plugin:
         )
 
     async def _dump(self, mark: str) -> ExecutionResult:
-        words = ("-c", _dump_parser(), _CLI, mark)
+        where = "open" if self.describing is None and self.confinement is None else "jail"
+        words = ("-c", _dump_parser(), _CLI, mark, where)
         if self.describing is None:
             return await self.run(words, timeout_s=_DESCRIBE_S)
         python = self.runner.check((self.python,), folder=self.folder, environment=self.environment)
