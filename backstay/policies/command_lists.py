@@ -39,6 +39,7 @@ _QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|\$'((?:\\.|[^'\\])*
 _ESCAPED = re.compile(r"""\\([\\"$`])""")
 _ANY_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_SPELLING = re.compile(r"""\\\n|\\|\$?['"]""")
 _NAMED = re.compile(r"""[^\s;&|()<>'"`]+""")
 
 
@@ -65,8 +66,8 @@ class CommandLists(Frozen):
         except ValueError as error:
             if self.allow is not None:
                 return f"the command line cannot be read: {error}"
-            # Bash may be able to read it, so it is only searched for names.
-            tokens = [("data", command)]
+            # Bash may be able to read it, so it is only searched for names, with their quotes and without.
+            tokens = [("data", command), ("data", _SPELLING.sub("", command))]
         commands = list(_commands(tokens))
         data = [_NAMED.findall(line) for kind, text in tokens if kind == "data" for line in text.splitlines()]
         longest = max([1, *(len(pattern.split()) for pattern in self.deny)])

@@ -281,10 +281,19 @@ def test_a_line_that_is_valid_or_for_bash_to_refuse_passes_a_list_of_denied_comm
 
 @promise("workspaces:lists-unreadable")
 @pytest.mark.parametrize(
-    "command", [r"echo $'it\'s'; rm x", r"$'rm' x", 'echo "${x#\'"\'}"; rm x', "ls 'unclosed\nrm x"]
-)
+    "command",
+    [r"echo $'it\'s'; rm x", r"$'rm' x", 'echo "${x#\'"\'}"; rm x', "ls 'unclosed\nrm x",
+     "\\rm x\necho 'it", "r''m x\necho 'it", 'r"m" x\necho \'it', "r$'m' x\necho 'it", "r\\\nm x\necho 'it",
+     '\\rm x; echo "${x#\'"\'}"'],
+)  # fmt: skip
 def test_a_denied_command_is_found_in_a_line_that_cannot_be_read(command):
     assert "'rm' is on the list" in (CommandLists(deny=("rm",)).refusal(command) or "")
+
+
+@promise("workspaces:lists-unreadable")
+@pytest.mark.parametrize("command", ["git \\\n push\necho 'x", "git 'push'\necho 'x", "g\\it push\necho 'x"])
+def test_denied_words_are_found_in_a_line_that_cannot_be_read(command):
+    assert "'git push' is on the list" in (CommandLists(deny=("git push",)).refusal(command) or "")
 
 
 @promise("workspaces:denied-before")
