@@ -230,6 +230,14 @@ async def test_the_names_that_a_search_is_for_are_written_as_for_git(desk: Desk)
     }
     beneath = await desk.ask("search", pattern="here", path="src", glob="b/*.py")
     assert [match["path"] for match in beneath["matches"]] == ["src/b/c.py"]
+    # Patterns that could be tried in very many ways, and are not.
+    name, folders = "a" * 200, "/".join("a" * 60)
+    (desk.root / folders).mkdir(parents=True)
+    (desk.root / folders / name).write_text("here\n", encoding="ascii")
+    (desk.root / folders / f"{name}b").write_text("here\n", encoding="ascii")
+    for glob in ("*a" * 12 + "*b", "**/a/" * 12 + "*b", "{" + "*a" * 12 + "*b,c}"):
+        matches = (await desk.ask("search", pattern="here", glob=glob))["matches"]
+        assert [match["path"] for match in matches] == [f"{folders}/{name}b"]
     for glob in ("*.{ts", "[z-a]"):
         assert "is not a pattern of names" in await desk.ask("search", pattern="here", glob=glob)
 

@@ -217,6 +217,7 @@ def _named(glob: str) -> Callable[[Parts], object]:
 def _translated(glob: str) -> str:
     """Return the regular expression of a pattern, as git and ripgrep read it."""
     opened = 0
+    pieces: list[tuple[str, str]] = []
 
     def translated(sign: re.Match[str]) -> str:
         nonlocal opened
@@ -237,10 +238,36 @@ def _translated(glob: str) -> str:
             case _:
                 return re.escape(sign[0][-1])
 
-    text = _GLOB.sub(translated, glob)
+    for sign in _GLOB.finditer(glob):
+        text = translated(sign)
+        kind = "sign" if text == re.escape(sign[0][-1]) else str(sign.lastgroup)
+        pieces.append(("slash" if text == "/" else kind, text))
     if opened:
         raise FileToolRefused(f"{clip(glob)} is not a pattern of names: a '{{' has no '}}'")
-    return text
+    pieces = _atomic(pieces, "many", {"any", "set", "sign"})
+    pieces = _atomic(pieces, "folders", {"any", "set", "sign", "many", "slash"})
+    return "".join(text for _, text in pieces)
+
+
+def _atomic(pieces: list[tuple[str, str]], star: str, between: set[str]) -> list[tuple[str, str]]:
+    """Return the pieces with those from each star up to the next one as an atomic group, if they are of these kinds.
+
+    If the text between two stars fits at several places, the first of them is as good as any, so no other is tried.
+    """
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(pieces):
+        end = at + 1
+        while end < len(pieces) and pieces[end][0] in between:
+            end += 1
+        if pieces[at][0] == star and pieces[min(end, len(pieces) - 1)][0] == star and end > at + 1:
+            rest = "".join(text for _, text in pieces[at + 1 : end])
+            found.append(("sign", f"(?>{pieces[at][1]}?{rest})"))
+            at = end
+        else:
+            found.append(pieces[at])
+            at += 1
+    return found
 
 
 def _lines(parts: Parts, skipped: list[str]) -> list[str]:
