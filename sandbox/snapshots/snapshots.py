@@ -192,8 +192,9 @@ def _kind_of_change(before: Node | None, after: Node | None) -> ChangeKind:
 def _changed_outside(done: Iterable[str], walk: Walk, wanted: Nodes) -> Iterator[str]:
     """Yield those paths whose file stays changed under a name outside; one that was only moved did not change."""
     before = {(node.content, node.mode) for node in wanted.values() if node.kind == "file"}
+    outside = walk.outside
     for path in done:
-        if path in walk.outside:
+        if path in outside:
             node = walk.nodes[path]
             if path in wanted or (node.content, node.mode) not in before:
                 yield path

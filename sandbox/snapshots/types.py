@@ -1,5 +1,6 @@
 """One thing in a workspace, as a snapshot remembers it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -45,8 +46,10 @@ class Snapshot:
     files: int
     size: int
     """Bytes of all files together."""
-    outside: frozenset[str] = frozenset()
-    """The paths of files that have another name outside of the workspace."""
+    outside: Mapping[str, tuple[int, Node]] = field(
+        default_factory=dict[str, tuple[int, Node]], compare=False, repr=False
+    )
+    """The files that have another name outside of the workspace, by path, with their inodes."""
     of_root: bool = field(default=False, compare=False)
     """Whether root owns something in it that has no other name."""
 
@@ -103,4 +106,7 @@ class RestoreReport:
     failed: tuple[LeftAlone, ...] = ()
     """What could not be put back, because the snapshot or this user lacks something."""
     outside: tuple[str, ...] = ()
-    """Which of the paths held a changed file that has another name outside of the workspace, and keeps it there."""
+    """Which of the paths held a file that has another name outside of the workspace, and keeps there what it held.
+
+    A file that was moved onto a path that held another one is among them: a snapshot does not tell files apart.
+    """

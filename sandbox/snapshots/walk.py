@@ -69,9 +69,14 @@ class Walk:
         return sorted(sorted(paths) for _, paths in self._names.values() if len(paths) > 1)
 
     @property
-    def outside(self) -> frozenset[str]:
-        """The paths of files that have more names than were found here."""
-        return frozenset(path for count, paths in self._names.values() if count > len(paths) for path in paths)
+    def outside(self) -> dict[str, tuple[int, Node]]:
+        """The files that have more names than were found here, by path, with their inodes."""
+        return {
+            path: (inode, self.nodes[path])
+            for inode, (count, paths) in self._names.items()
+            if count > len(paths)
+            for path in paths
+        }
 
     def _inside(self, folder: int, above: str, listed: Listing, depth: int) -> None:
         """Take in what was listed in one directory, and what lies below it."""

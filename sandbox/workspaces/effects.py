@@ -26,6 +26,7 @@ from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
 from sandbox.snapshots.blobs import disk_faults
+from sandbox.snapshots.files import shown
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import RestoreReport, Snapshot, SnapshotChange
 from sandbox.workspaces.owner import prepare
@@ -59,6 +60,8 @@ class EffectRecord(Frozen):
     """None: it has not ended, or was cut off."""
     hosts: tuple[str, ...] = ()
     """What it could reach outside, where nothing is undone."""
+    outside: tuple[str, ...] | None = Field(default=None, exclude_if=lambda outside: outside is None)
+    """The files that it changed and that have names outside, as they are shown; None where that is not known."""
     replaced: dict[str, str] = Field(default_factory=dict, exclude_if=lambda replaced: not replaced)
     """In a record of its revert or undo: what each file held that was added or edited since `before`, which `after`
     keeps; the SHA-256 of a file, the target of a link. A person may have done that, and nobody can tell."""
@@ -109,7 +112,7 @@ class WorkspaceEffects:
             await in_thread_to_its_end(self._revert_unanswered, begun.model_copy(update={"hosts": reached}))
             raise
         used = {name: done[name] for name in ("used",) if name in done}
-        return await in_thread_to_its_end(self._finish, begun, done, self._written) | used
+        return await in_thread_to_its_end(self._finish, begun, taken, done) | used
 
     def revert_unfinished(self) -> None:
         """Revert an effect that began and never ended because its host died; there is at most one."""
@@ -144,12 +147,12 @@ class WorkspaceEffects:
         A file that was changed again since is left alone, and then the answer is an error that names it. Under `kept`
         the answer names the record of what was replaced: a person may have changed files while the effect took place.
         """
-        before, after = arguments.get("snapshot"), arguments.get("expect")
+        before, after, outside = arguments.get("snapshot"), arguments.get("expect"), None
         if effect := arguments.get("effect"):
             known = self._recorded(str(effect))
             if known is None or known.after is None:
                 return {"ok": {"restored": [], "count": 0}}
-            before, after = known.before, known.after
+            before, after, outside = known.before, known.after, known.outside
         if not isinstance(before, str) or not isinstance(after, str):
             return {"error": "name a snapshot and the one that is expected, or an effect"}
         begun = EffectRecord(effect=effect_id.removesuffix(_OF_UNDO), tool="undo", before=before)
@@ -161,12 +164,12 @@ class WorkspaceEffects:
             restored = self._snapshots.restore(self._root, before, expect=after)
         except Final as error:
             return {"error": str(error)}
-        if left := _left(restored):
+        if left := _left(restored, outside):
             more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
             done = f"{len(restored.paths)} paths were brought back, {len(left)} were not, or not wholly: "
             return {"error": "; ".join([done + "; ".join(left[:_MOST_LEFT]) + more, *kept.values()])}
-        shown = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
-        return {"ok": {"restored": shown, "count": len(restored.paths)} | kept}
+        listed = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
+        return {"ok": {"restored": listed, "count": len(restored.paths)} | kept}
 
     def _take_before(self) -> Snapshot:
         taken = self._snapshots.take(self._root)
@@ -176,17 +179,17 @@ class WorkspaceEffects:
             taken = self._snapshots.take(self._root)
         return taken
 
-    def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
+    def _finish(self, begun: EffectRecord, before: Snapshot, done: dict[str, Any]) -> dict[str, Any]:
         """Record what was done, or revert it: one or the other, in one thread, whoever stops waiting for it."""
         try:
-            return self._kept(begun, done, most)
+            return self._kept(begun, before, done)
         except SnapshotRefused as error:
             return self._reverted(begun, str(error))
         except BaseException:
             self._revert_unanswered(begun)
             raise
 
-    def _kept(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
+    def _kept(self, begun: EffectRecord, before: Snapshot, done: dict[str, Any]) -> dict[str, Any]:
         if "error" in done:
             return self._reverted(begun, done["error"], told=True)
         taken = self._snapshots.take(self._root)
@@ -197,8 +200,8 @@ class WorkspaceEffects:
             if change.kind != "mode" and change.after is not None and change.after.kind == "file"
         ]
         size = _new_bytes(changes)
-        if size > most:
-            return self._reverted(begun, f"it wrote {size} bytes, more than {most}")
+        if size > self._written:
+            return self._reverted(begun, f"it wrote {size} bytes, more than {self._written}")
         answer = done["ok"] | {
             "before": begun.before,
             "after": taken.id,
@@ -210,9 +213,9 @@ class WorkspaceEffects:
                 {"path": change.shown, "sha256": node.content, "size": node.size}
                 for change, node in written[:_MOST_ARTIFACTS]
             ]
-        if outside := _changed_outside(changes, taken.outside):
+        if outside := _changed_outside(changes, before, taken):
             answer["outside"] = f"{_SHARED}: {counted(len(outside), 'file')}, such as {outside[0]!r}"
-        ended = begun.model_copy(update={"after": taken.id, "answer": answer})
+        ended = begun.model_copy(update={"after": taken.id, "answer": answer, "outside": outside})
         _write(self._path(ended.effect), ended)
         remove_durably(self._unfinished)
         return {"ok": answer}
@@ -374,20 +377,22 @@ def _digest(effect: str) -> str:
     return hashlib.sha256(effect.encode()).hexdigest()
 
 
-def _left(restored: RestoreReport) -> list[str]:
-    """Return what is not as it was, or only in the workspace."""
+def _left(restored: RestoreReport, changed: Collection[str] | None = None) -> list[str]:
+    """Return what is not as it was, or only in the workspace; `changed`: which files were, as shown, where it is known.
+
+    A file that was only moved onto another one has not changed outside.
+    """
     left = [f"{left.path!a}: {left.why}" for left in (*restored.conflicts, *restored.failed)]
-    return left + [f"{path!a}: its other name outside of the workspace keeps what it held" for path in restored.outside]
-
-
-def _changed_outside(changes: Iterable[SnapshotChange], outside: Collection[str]) -> list[str]:
-    """Return which changed files have names outside, as they are shown; one that was only moved did not change."""
-    changes = list(changes)
-    moved = {(node.content, node.mode) for change in changes if (node := change.before) and change.after is None}
-    return [
-        change.shown
-        for change in changes
-        if change.path in outside
-        and (node := change.after)
-        and (change.before is not None or (node.content, node.mode) not in moved)
+    return left + [
+        f"{path!a}: its other name outside of the workspace keeps what it held"
+        for path in restored.outside
+        if changed is None or shown(path) in changed
     ]
+
+
+def _changed_outside(changes: Iterable[SnapshotChange], before: Snapshot, after: Snapshot) -> tuple[str, ...]:
+    """Return which changed files have names outside, as they are shown; one that was only moved did not change."""
+    held = set(before.outside.values())
+    return tuple(
+        change.shown for change in changes if change.path in after.outside and after.outside[change.path] not in held
+    )

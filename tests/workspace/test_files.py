@@ -76,6 +76,26 @@ async def test_a_file_that_is_moved_onto_another_name_of_it_has_one_name_fewer_a
 
 
 @promise("workspaces:names-shared")
+async def test_a_file_that_was_only_moved_onto_another_one_has_not_changed_outside(desk: Desk, area: Path):
+    stores = [area / f"{desk.name}-{name}" for name in ("moved", "written")]
+    for store in stores:
+        store.write_text(store.name, encoding="ascii")
+        store.chmod(0o666)
+    for store, name in zip(stores, "xy", strict=True):
+        os.link(store, desk.root / name)
+    for name in "ab":
+        (desk.root / name).write_text(name, encoding="ascii")
+    # What the second one holds then was in a file that is gone, and yet it was written.
+    done = await desk.ask("run", effect="e", command="mv x a && cat b > y && rm b")
+    assert "1 file, such as 'y'" in done["outside"]
+    said = await desk.ask("restore", effect="e")
+    assert "4 paths were brought back, 1 were not, or not wholly: 'y': its other name" in said
+    await desk.ask("run", effect="f", command="mv x a")
+    assert (await desk.ask("restore", effect="f"))["restored"] == ["a", "x"]
+    assert stores[0].read_text(encoding="ascii") == stores[0].name
+
+
+@promise("workspaces:names-shared")
 async def test_an_undo_does_not_succeed_where_a_name_outside_keeps_what_a_command_did(desk: Desk, area: Path):
     store = area / f"{desk.name}-store"
     store.write_text("kept\n", encoding="ascii")
