@@ -22,6 +22,7 @@ from backstay.policies.operators import (
 )
 from backstay.policies.origins import comes_from
 from backstay.policies.places import is_place, stays_at_label
+from backstay.policies.spellings import folded_name
 from backstay.provenance.source import ArgumentSources
 from backstay.quoting import quoted
 
@@ -140,7 +141,7 @@ def _enter(pointer: str, item: Any, key: str, hidden: OpaqueValues) -> Iterable[
     below = pointer_to(pointer, key)
     match item:
         case dict():
-            return ((below, item.get(key, _MISSING)),)
+            return ((below, _member(item, key)),)
         case list() if key.isdecimal():
             # More digits than any list has elements: int() refuses thousands of them.
             return ((below, item[int(key)] if len(key) < 10 and int(key) < len(item) else _MISSING),)
@@ -152,8 +153,15 @@ def _enter(pointer: str, item: Any, key: str, hidden: OpaqueValues) -> Iterable[
 
 def _in_element(pointer: str, element: Any, key: str, hidden: OpaqueValues) -> tuple[str, Any]:
     if isinstance(element, dict):
-        return pointer_to(pointer, key), element.get(key, _MISSING)
+        return pointer_to(pointer, key), _member(element, key)
     return pointer, element if hidden.is_one(element) else _MISSING
+
+
+def _member(item: dict[str, Any], key: str) -> Any:
+    """Return the value of a name; nothing if another spelling of the name is there too, which a tool may read."""
+    wanted = folded_name(key)
+    again = any(other != key and folded_name(other) == wanted for other in item)
+    return _MISSING if again else item.get(key, _MISSING)
 
 
 def _stays_at_label(path: str, reached: list[tuple[str, Any]], operand: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
 from backstay.policies.places import is_place, surely
-from backstay.policies.spellings import may_be_same, may_end, may_equal, may_hold, may_start, readings
+from backstay.policies.spellings import folded_name, may_be_same, may_end, may_equal, may_hold, may_start, readings
 from backstay.quoting import named
 from backstay.redaction.handles import MARK
 from backstay.stored_texts import is_stored_text
@@ -136,7 +136,7 @@ def _same(value: Any, operand: Any, texts: Comparison = lambda _value, _operand:
     match operand:
         case dict():
             if value.keys() != operand.keys():
-                return False
+                return None if set(map(folded_name, value)) == set(map(folded_name, operand)) else False
             return _all_of([_same(value[key], operand[key], texts) for key in operand])
         case list():
             return len(value) == len(operand) and _all_of(list(map(partial(_same, texts=texts), value, operand)))

@@ -26,6 +26,16 @@ def folded(text: str) -> str:
     return plain.translate(dict.fromkeys(hidden)) if hidden else plain
 
 
+@lru_cache(maxsize=1024)
+def folded_name(name: str) -> str:
+    """Return the name of an argument as lenient readers match it: `isPublic`, `ispublic` and `is_public` are one.
+
+    A sign at its start stays: `_id` and `id` are two.
+    """
+    plain = folded(name)
+    return plain[:1] + "".join(sign for sign in plain[1:] if sign not in "_-" and sign.isprintable())
+
+
 def _is_format(sign: str) -> bool:
     return unicodedata.category(sign) == "Cf"
 

@@ -255,6 +255,33 @@ def test_a_missing_argument_counts_against_the_call():
     assert verdict({"allow": [condition]}, "a.b", {"to": {"address": "ana@example.com"}}) == "allow"
 
 
+SECOND_NAMES = ["ispublic", "IS_PUBLIC", "is-public", "i\u017fPublic", "isPublic\0", "is\u200bPublic", "\uff49sPublic"]
+
+
+@promise("policy:conditions-names")
+@pytest.mark.parametrize("second", SECOND_NAMES)
+def test_a_second_spelling_of_an_arguments_name_counts_against_the_call(second):
+    private = {"isPublic": {"equals": False}}
+    public = {"isPublic": {"equals": True}}
+    both = {"isPublic": False, second: True}
+    for arguments in (both, {second: True}, {"more": both}, {"more": [both]}):
+        path = "more." if "more" in arguments else ""
+        when, unless = ({f"{path}isPublic": way["isPublic"]} for way in (public, private))
+        assert verdict({"deny": [{"tool": "a.b", "when": when}], "allow": ["a.*"]}, "a.b", arguments) == "deny"
+        assert verdict({"deny": [{"tool": "a.b", "unless": unless}], "allow": ["a.*"]}, "a.b", arguments) == "deny"
+        assert verdict({"allow": [{"tool": "a.b", "when": unless}]}, "a.b", arguments) == "ask"
+    whole = {"deny": [{"tool": "a.b", "when": {"more": {"equals": {"isPublic": True}}}}], "allow": ["a.*"]}
+    assert verdict(whole, "a.b", {"more": both}) == verdict(whole, "a.b", {"more": {second: True}}) == "deny"
+
+
+@promise("policy:conditions-names")
+@pytest.mark.parametrize("other", ["_isPublic", "isPublicly", "public", "$isPublic"])
+def test_another_name_says_nothing_of_an_argument(other):
+    public = {"deny": [{"tool": "a.b", "when": {"isPublic": {"equals": True}}}], "allow": ["a.*"]}
+    assert verdict(public, "a.b", {"isPublic": False, other: True}) == "allow"
+    assert verdict({"allow": public["deny"]}, "a.b", {"isPublic": True, other: False}) == "allow"
+
+
 @promise("policy:conditions-unless")
 def test_an_exception_that_cannot_be_judged_exempts_nothing():
     unless = {"tool": "a.b", "unless": {"amount": {"lt": 10}}}
