@@ -15,7 +15,10 @@ _MOST_COLUMNS = 60
 _LONGEST_HEADER = 2000
 _LONGEST_TITLE = 60
 _MOST_SIGNS = frozenset("_- .")
-_RULE = re.compile(r"[ \t|:+=-]*-[ \t|:+=-]*")
+_BARS = str.maketrans(dict.fromkeys("\u2502\u2503\u2551", "|"))
+"""What drawn tables have between their columns."""
+_LINES = frozenset("-=" + "".join(map(chr, range(0x2500, 0x2580))))
+_IN_RULES = _LINES | frozenset(" \t|:+\r")
 _INSERTED = re.compile(r"\(([^()]{1,600})\)\s{0,9}values?\s{0,9}((?:\([^()]{1,4000}\)[,\s]{0,9}){1,50})", re.IGNORECASE)
 _TUPLE = re.compile(r"\(([^()]{1,4000})\)")
 _CELL = re.compile(r"""\s*(?:'((?:[^']|'')*)'|"([^"]*)"|([^,'"]*))\s*(?:,|$)""")
@@ -57,13 +60,14 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
         start = text.rfind("\n", max(cue - _LONGEST_HEADER, 0), cue) + 1
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
-        sensitive, sign, width = _header(text[start:done], names) if short else ({}, "", 0)
+        sensitive, sign, width = _header(text[start:done].translate(_BARS), names) if short else ({}, "", 0)
         at = done + 1
         while sensitive and at < len(text):
-            line = text[at : _line_end(text, at)]
-            if line.count(sign) != width - 1:
+            line = text[at : _line_end(text, at)].translate(_BARS)
+            is_rule = _IN_RULES.issuperset(line) and not _LINES.isdisjoint(line)
+            if line.count(sign) != width - 1 and not (is_rule and sign == "|"):
                 break
-            if not _RULE.fullmatch(line.strip()):
+            if not is_rule:
                 yield from _cells(line.rstrip("\r"), at, sign, sensitive)
             done = at = at + len(line) + 1
 

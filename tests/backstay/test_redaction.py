@@ -355,6 +355,34 @@ def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
     assert SECRET not in redact_payload(text)
 
 
+CLIENT_TABLE = "+------+----+\n| user | password |\n+------+----+\n| bo | {0} |\n| cy | {1} |\n+------+----+\n"
+
+
+@promise("secrets:tables")
+@pytest.mark.parametrize(
+    "table",
+    [
+        " id | login |   password\n----+-------+--------------\n  1 | bo    | {0}\n  2 | cy    | {1}\n(2 rows)\n",
+        CLIENT_TABLE,
+        CLIENT_TABLE.replace("\n", "\r\n"),
+        CLIENT_TABLE.translate(str.maketrans("|+-", "\u2502\u253c\u2500")),
+        CLIENT_TABLE.translate(str.maketrans("|+-", "\u2551\u256c\u2550")),
+        CLIENT_TABLE.translate(str.maketrans("|+-", "\u2502\u2547\u2501")).replace("\u2502", "\u2503", 3),
+    ],
+)
+def test_a_column_of_secrets_is_found_in_a_table_that_a_client_draws(table):
+    redacted = redact_payload({"stdout": table.format("Zx81kkQ2pw", "maplewalnut")})["stdout"]
+    assert redacted == table.format(*["[REDACTED:password]"] * 2)
+
+
+@promise("secrets:tables")
+def test_a_table_ends_where_its_columns_end():
+    text = "name,password\n-----\nHello, everybody\n"
+    assert redact_payload(text) == text
+    text = "| name | password |\n|---|---|\n| bo | {} |\n\nname | everybody\n"
+    assert redact_payload(text.format("maplewalnut")) == text.format("[REDACTED:password]")
+
+
 SMALL, CAPITALS, UUID = "k3v9x0q7w2z8m4t6r1y5b0n7", "Q7ZK" * 9 + "X4T0", "9f3c1a7e-5b2d-4e8f-a6c0-7d1b3e5f9a2c"
 BASE64, FOR_ADDRESSES = "q7Zk+X4t0Wm9/rB2vKx8Lw1Dj5Nc3Hs6Pf0Gy7Ua4Qe=", "q7Zk-X4t0Wm9_rB2vKx8Lw1Dj5Nc3Hs6Pf0Gy7Ua4Qe"
 DIGEST = "0a1b2c3d4e" * 4
