@@ -10,6 +10,7 @@ from backstay.redaction.harmless import (
     is_doubtful,
     is_harmless_leaf,
     is_other_meaning,
+    is_placeholder,
     is_schema,
 )
 from backstay.redaction.json_text import (
@@ -19,6 +20,7 @@ from backstay.redaction.json_text import (
     changes_of,
     signs_of,
 )
+from backstay.redaction.key_lines import key_lines_behind, with_leaf
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import KNOWN, TextRedactor
@@ -195,13 +197,33 @@ class JsonRedactor:
         redacted: list[Any] = []
         named: str | None = None
         certain = False
-        for at, item in enumerate(items):
+        masked: dict[int, Any] = {}
+        for at, given in enumerate(items):
+            item = masked.pop(at, given)
             if kind or not named or certain or _is_chosen(item):
                 redacted.append(self.value(item, kind or named, depth))
             else:
                 redacted.append(self._doubtful(item, named, depth))
             named, certain = (None, False) if named else self._named_before(redacted[-1], len(items), at)
+            if self.texts.begins_key:
+                masked |= self._without_key_lines(items, at)
         return redacted
+
+    def _without_key_lines(self, items: list[Any], at: int) -> dict[int, Any]:
+        """Return those items behind one, by number, that go on with a private key which begins in it, masked."""
+        path, count, ends = key_lines_behind(items, at)
+        self.texts.begins_key = not ends
+        return {
+            number: with_leaf(items[number], path, lambda line: self._masked(line, "private_key"))
+            for number in range(at + 1, at + 1 + count)
+        }
+
+    def _masked(self, text: str, kind: str) -> str:
+        """Replace a string, except what is replaced already, placeholders and blanks."""
+        return "".join(
+            part if is_done or not part.strip() or is_placeholder(part) else self.texts.substitute(kind, part)
+            for part, is_done in self.texts.split(text)
+        )
 
     def _named_before(self, shown: Any, count: int, at: int) -> tuple[str | None, bool]:
         """Say which kind of secret follows in a list: `["Authorization", ...]`, `["--password", ...]`."""

@@ -8,6 +8,7 @@ from typing import Any
 from backstay.redaction.assignments import assignments_in
 from backstay.redaction.bare_tokens import bare_tokens_in
 from backstay.redaction.handles import JOINER, MARK, split_handles, split_lookalikes
+from backstay.redaction.key_lines import begins_key
 from backstay.redaction.known_secrets import KnownSecrets
 from backstay.redaction.leaves import leaves_of, mask_spread
 from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
@@ -43,6 +44,8 @@ class TextRedactor:
         self.made: dict[str, tuple[str, Any]] = {}
         """What stands for secrets, with the kind and the value of the last that each stands for."""
         self._harmless: set[str] = set()
+        self.begins_key = False
+        """Whether a private key began in a string and did not end there."""
 
     def beside(self, payload: Any) -> None:
         """Take a payload whose texts are to be redacted: a field of its own there is an identifier."""
@@ -57,6 +60,8 @@ class TextRedactor:
 
     def substitute(self, kind: str, value: Any) -> str:
         """Return what stands for a secret."""
+        if kind == "private_key" and isinstance(value, str) and begins_key(value):
+            self.begins_key = True
         made = self._substitute(kind, value)
         self.made[made] = kind, value
         return made

@@ -355,6 +355,41 @@ def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
     assert SECRET not in redact_payload(text)
 
 
+KEY_LINES = ["DEK-Info: AES-256-CBC,4F2A", "", *(f"q7Zk/X4t0Wm9rB2vKx8Lw{number}" for number in range(3)), "ab=="]
+KEY_FILE = ["begin", "-----BEGIN RSA PRIVATE KEY-----", *KEY_LINES, "-----END RSA PRIVATE KEY-----", "end"]
+
+
+@promise("secrets:key-lines")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        KEY_FILE,
+        [f"{line}\n" for line in KEY_FILE],
+        [[line] for line in KEY_FILE],
+        [["2026-01-01", line, 7] for line in KEY_FILE],
+        [{"ts": at, "line": line} for at, line in enumerate(KEY_FILE)],
+        [{"_source": {"tags": ["a", "b"], "message": line}} for line in KEY_FILE],
+    ],
+)
+def test_a_private_key_is_found_in_the_lines_of_a_list(rows):
+    for payload in ({"rows": rows}, {"body": json.dumps({"cells": [{"source": rows}]})}):
+        shown = json.dumps(redact_payload(payload))
+        assert not [line for line in filter(None, KEY_LINES) if line in shown]
+        assert "begin" in shown
+        assert "end" in shown
+        assert redact_payload(redact_payload(payload)) == redact_payload(payload)
+    cut = redact_payload([*rows[:5], rows[-1]])
+    assert cut[-1] == rows[-1]
+    assert KEY_LINES[2] not in json.dumps(cut)
+
+
+@promise("secrets:key-lines")
+def test_what_follows_a_private_key_in_a_list_stays():
+    key = "\n".join(KEY_FILE)
+    for payload in ([key, "q7Zk4X4t0Wm9rB2vKx8Lw"], [{"a": KEY_FILE[1]}, {"b": "a word"}], [KEY_FILE[1], "a word"]):
+        assert redact_payload(payload)[1] == payload[1]
+
+
 CLIENT_TABLE = "+------+----+\n| user | password |\n+------+----+\n| bo | {0} |\n| cy | {1} |\n+------+----+\n"
 
 
