@@ -22,46 +22,10 @@ from backstay.redaction.harmless import (
     starts_as_no_secret,
 )
 from backstay.redaction.sensitive_names import SensitiveNames
+from backstay.redaction.value_ends import WHOLE_LINE, Operator, value_at
 from backstay.redaction.vendor_tokens import Span
 
 _LISTS = data_beside(__file__)
-_BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
-_CHOSEN = re.compile(r"[^\s\"'`,{}\[\]<>]+")
-"""What a person chose ends at a blank."""
-_OPENING = re.compile(r"""[\\]{0,8}["'`]""")
-_REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
-_WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
-"""Kinds whose values continue to the end of the line."""
-
-
-def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[int, int]:
-    """Return where the value behind an operator begins and ends."""
-    opening = _OPENING.match(text, at)
-    if opening is None:
-        return at, _bare_end(text, at, whole_line=whole_line, chosen=chosen)
-    quote, start = opening.group(), opening.end()
-    if text.startswith(quote * 2, start) and len(quote) == 1:
-        # Three quotes hold a string of many lines.
-        start += 2
-        end = text.find(quote * 3, start)
-        return start, end if end >= 0 else len(text)
-    end = start
-    while (end := text.find(quote, end)) >= 0 and len(quote) == 1 and text[end - 1] == "\\" and end > start:
-        end += 1
-    if end < 0:
-        line = _REST_OF_LINE.match(text, start)
-        end = line.end() if line else start
-    return start, end
-
-
-def _bare_end(text: str, at: int, *, whole_line: bool, chosen: bool) -> int:
-    if whole_line:
-        rest = _REST_OF_LINE.match(text, at)
-        return len(text[: rest.end()].rstrip()) if rest else at
-    bare = (_CHOSEN if chosen else _BARE).match(text, at)
-    return bare.end() if bare else at
-
-
 _LONGEST_NAME = 64
 _LONGEST_RESOURCE = 200
 _IN_NAMES = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
@@ -188,9 +152,8 @@ def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[i
     is_flag = text.startswith("--", name.start) or text[name.start - 2 : name.start] == "--"
     if sign is not None and (sign["sign"] or (is_flag and sign.start("flag") == name.end)):
         spaced = sign["sign"] == ":" and sign.group().endswith((" ", "\t"))
-        start, end = _value_at(
-            text, sign.end(), whole_line=name.kind in _WHOLE_LINE, chosen=spaced and name.kind in PASSWORDS
-        )
+        operator = Operator(name.start, name.kind, spaced=spaced, upper=name.text.isupper() and not is_flag)
+        start, end = value_at(text, sign.end(), operator)
         if end > start:
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
                 yield start, end
@@ -305,7 +268,7 @@ def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveN
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)
-    if name.kind in _WHOLE_LINE and name.kind != "authorization":
+    if name.kind in WHOLE_LINE and name.kind != "authorization":
         return is_harmless_cookie(value)
     if not any(map(str.isalnum, value)) or (not quoted and len(word) < _LEAST_BARE and word.isalpha()):
         return True

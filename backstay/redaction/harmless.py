@@ -69,6 +69,11 @@ def is_sentence(text: str) -> bool:
     return len(words) >= _FEWEST_WORDS and joined >= _FEWEST_FUNCTION_WORDS and not _MATTERS.isdisjoint(plain)
 
 
+def has_function_words(text: str) -> bool:
+    """Return whether a string has words that only join others, as sentences do."""
+    return not _FUNCTION_WORDS.isdisjoint(text.lower().split())
+
+
 def is_label(text: str) -> bool:
     """Return whether a string names a secret on a form, in one of several languages: `Forgot your password?`."""
     words = [word.strip(_MARKS + "*").lower() for word in text.replace("-", " ").split()]

@@ -355,6 +355,82 @@ def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
     assert SECRET not in redact_payload(text)
 
 
+CHOSEN = ["k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
+
+
+@promise("secrets:unquoted")
+@pytest.mark.parametrize("secret", CHOSEN)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "DB_PASSWORD={}",
+        "PORT=80\nexport DB_PASSWORD={}\nDEBUG=1",
+        "conf/.env:12:DB_PASSWORD={}",
+        "spring.datasource.password={}",
+        "services:\n  web:\n    environment:\n      - DB_PASSWORD={}\n",
+        "Environment=DB_PASSWORD={}\n",
+    ],
+)
+def test_an_unquoted_value_is_masked_to_its_end(setting, secret):
+    shown = redact_payload({"Env": ["LANG=C", setting.format(secret)]})["Env"][1]
+    assert shown == setting.format("[REDACTED:password]")
+
+
+@promise("secrets:unquoted")
+@pytest.mark.parametrize("secret", ["ab9,cd9xk2", "k9'Vq2{Lm8}", "a9]1[b,c'd"])
+def test_an_unquoted_password_of_yaml_is_masked_to_its_end(secret):
+    text = "db:\n  user: bo\n  password: {}\n  port: 1"
+    assert redact_payload(text.replace("{}", secret)) == text.replace("{}", "[REDACTED:password]")
+
+
+@promise("secrets:unquoted")
+@pytest.mark.parametrize("secret", ["vK2p Q9dX 8sLm Rt4W Zx81 kkQ2", "qwod kfhe xnzb lmtr"])
+@pytest.mark.parametrize("setting", ["WP_APP_PASSWORD={}\nX=1", "app password: {}", "password: {}.\nBye"])
+def test_a_password_that_is_shown_in_groups_is_masked_whole(setting, secret):
+    assert redact_payload(setting.format(secret)) == setting.format("[REDACTED:password]")
+
+
+@promise("secrets:unquoted")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PGPASSWORD={} psql -c 'drop table users'",
+        "DB_PASSWORD={}; rm -rf /srv",
+        "DB_PASSWORD={};reboot",
+        "DB_PASSWORD={}&&/bin/rm -r x",
+        "PWD={};UID=bo;SERVER=desk",
+        "password={}&user=bo",
+        "{{password: {}, user: bo}}",
+        "    password={},\n    user=1",
+        'say "DB_PASSWORD={}","USER=bo"',
+        "Password: {}, and the user is bo",
+        "PASSWORD={}\\nUSER=bo",
+        "DB_PASSWORD={}<br>",
+    ],
+)
+def test_what_follows_an_unquoted_value_stays(text):
+    assert redact_payload(text.format("abc9xk2p")).replace("[REDACTED:pwd]", "[REDACTED:password]") == text.format(
+        "[REDACTED:password]"
+    )
+
+
+@promise("secrets:unquoted")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Password: it's in the vault, ask Ana",
+        "Password: must have some text",
+        "AUTH=basic|oauth2|none",
+        'CREDENTIALS={"type":"service_account","v1":2}',
+        "SECRET_KEY={{ vault_key1 }}",
+        "password: [one1, two2]",
+        "password: {type: String1}",
+    ],
+)
+def test_words_behind_a_name_are_not_taken_for_an_unquoted_secret(text):
+    assert redact_payload(text) == text
+
+
 KEY_LINES = ["DEK-Info: AES-256-CBC,4F2A", "", *(f"q7Zk/X4t0Wm9rB2vKx8Lw{number}" for number in range(3)), "ab=="]
 KEY_FILE = ["begin", "-----BEGIN RSA PRIVATE KEY-----", *KEY_LINES, "-----END RSA PRIVATE KEY-----", "end"]
 

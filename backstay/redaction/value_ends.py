@@ -1,0 +1,108 @@
+"""Find where the value behind an operator ends: at a quotation mark, at a blank, or with its line."""
+
+import re
+from typing import NamedTuple
+
+from backstay.redaction.entropy import looks_secret
+from backstay.redaction.harmless import PASSWORDS, has_function_words
+
+_BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
+_CHOSEN = re.compile(r"[^\s\"'`,{}\[\]<>]+")
+"""What a person chose ends at a blank."""
+_OPENING = re.compile(r"""[\\]{0,8}["'`]""")
+_REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
+WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
+"""Kinds whose values continue to the end of the line."""
+_BEFORE_SETTING = re.compile(
+    r"""(?:[\w./-]{0,80}:)?(?:[0-9]{1,6}[:\t])?[ \t]{0,80}(?:[-+*\#\u2022][ \t]{0,4})?
+    (?:(?:export|set|setx|ENV|(?:declare|typeset)[ ]-x)[ \t]{1,4}|Environment=)?""",
+    re.VERBOSE,
+)
+"""What a line may have before its setting: a mark of a list, a command, or where the line was found."""
+_LONGEST_BEFORE = 200
+_QUOTES = frozenset("\"'")
+_SETTING = re.compile(
+    r"""(?![{\[][\s"'{\[%\\])
+    (?:(?! [;&,|]{1,2}[ \t]{0,4}[A-Za-z_][\w.-]{1,40}=[^=\s] | ,[ \t]{0,4}["']?[A-Za-z_][\w-]{1,40}["']?:[ \t]
+         | [;&,|]{1,4}(?:\s|\Z) | [;&|]{1,2}(?:\.{0,2}/)?[a-z][a-z-]{1,30}(?:[\s;&|/]|\Z)
+         | ["'\\]{1,4}[;,)}\]]{0,4}(?:\s|\Z) | \\[nrtu"'] | \$[({] | <[/A-Za-z!] )
+      [^\s`]){1,4096}""",
+    re.VERBOSE,
+)
+"""All of a line, to where another setting, a command or markup begins."""
+_LEAST_SETTING = 6
+_GROUPS = re.compile(
+    r"""(?:[a-z]{4}(?:[ \u00a0][a-z]{4}){3} | [A-Za-z0-9]{4}(?:[ \u00a0][A-Za-z0-9]{4}){5})
+    (?=["',;.)]{0,3}[ \t]{0,9}(?:[\r\n]|\Z))""",
+    re.VERBOSE,
+)
+"""A password for one program, as Google and WordPress show it."""
+_NO_WORD = str.maketrans(dict.fromkeys(";&|{}[]'\"<>", ","))
+
+
+class Operator(NamedTuple):
+    """Say what is before a value: where its name begins, the kind of secret that it names, and how they are joined."""
+
+    name_start: int
+    kind: str
+    spaced: bool
+    """Whether it is a colon with a blank behind it, as in YAML and in sentences."""
+    upper: bool
+    """Whether the name is in capitals, as those of variables are."""
+
+
+def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
+    """Return where the value behind an operator begins and ends."""
+    opening = _OPENING.match(text, at)
+    if opening is None:
+        return at, _bare_end(text, at, operator)
+    quote, start = opening.group(), opening.end()
+    if text.startswith(quote * 2, start) and len(quote) == 1:
+        # Three quotes hold a string of many lines.
+        start += 2
+        end = text.find(quote * 3, start)
+        return start, end if end >= 0 else len(text)
+    end = start
+    while (end := text.find(quote, end)) >= 0 and len(quote) == 1 and text[end - 1] == "\\" and end > start:
+        end += 1
+    if end < 0:
+        line = _REST_OF_LINE.match(text, start)
+        end = line.end() if line else start
+    return start, end
+
+
+def _bare_end(text: str, at: int, operator: Operator) -> int:
+    if operator.kind in WHOLE_LINE:
+        rest = _REST_OF_LINE.match(text, at)
+        return len(text[: rest.end()].rstrip()) if rest else at
+    is_password = operator.kind in PASSWORDS
+    groups = _GROUPS.match(text, at) if is_password else None
+    if groups is not None and not has_function_words(groups.group()):
+        return groups.end()
+    bare = (_CHOSEN if operator.spaced and is_password else _BARE).match(text, at)
+    end = bare.end() if bare else at
+    if end < len(text) and not text[end].isspace() and (is_password or operator.upper):
+        return max(end, _setting_end(text, at, operator))
+    return end
+
+
+def _setting_end(text: str, at: int, operator: Operator) -> int:
+    """Return where the value of a setting ends that has a line or a string for itself; 0 for what looks like words."""
+    found = _SETTING.match(text, at, _farthest(text, at, operator.name_start))
+    if found is None or (operator.spaced and text[at] in "{["):
+        return 0
+    value = found.group()
+    mixed = any(map(str.isdecimal, value)) and any(map(str.isalpha, value)) and len(value) >= _LEAST_SETTING
+    is_secret = mixed if operator.kind in PASSWORDS else looks_secret(value.translate(_NO_WORD))
+    return found.end() if is_secret else 0
+
+
+def _farthest(text: str, at: int, name_start: int) -> int:
+    """Return how far a setting may reach whose value begins at a place; that place for what is none."""
+    quote = text[name_start - 1 : name_start]
+    if quote in _QUOTES:
+        end = text.find(quote, at)
+        return end if end >= 0 else len(text)
+    line = text.rfind("\n", max(name_start - _LONGEST_BEFORE, 0), name_start) + 1
+    is_first = name_start - line <= _LONGEST_BEFORE and _BEFORE_SETTING.fullmatch(text, line, name_start)
+    return len(text) if is_first else at
