@@ -21,6 +21,7 @@ from backstay.redaction.json_text import (
     signs_of,
 )
 from backstay.redaction.key_lines import key_lines_behind, with_leaf
+from backstay.redaction.manifests import DATA_FIELDS, SECRETS, is_secret
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import KNOWN, TextRedactor
@@ -104,13 +105,16 @@ class JsonRedactor:
             return value
         return self.texts.substitute(kind, value)
 
-    def _mapping(self, items: dict[str, Any], kind: str | None, depth: int) -> dict[str, Any]:
+    def _mapping(
+        self, items: dict[str, Any], kind: str | None, depth: int, *, is_manifest: bool = False
+    ) -> dict[str, Any]:
         keys, plain_names = self._layout(tuple(items))
         if plain_names and kind is None:
             return {name: self.value(item, None, depth) for name, item in zip(plain_names, items.values(), strict=True)}
         redacted: dict[str, Any] = {}
         named, certain = self._named_beside(items, keys)
         columns = self._columns(items, keys) if kind is None else {}
+        is_manifest = is_manifest or is_secret(items)
         for key, (name, item) in zip(keys, items.items(), strict=True):
             shown = unique_key(key.shown, redacted)
             if columns and key.plain in ROW_FIELDS and isinstance(item, list) and not key.kind:
@@ -118,6 +122,10 @@ class JsonRedactor:
             elif key.plain in _SEALED and isinstance(item, dict):
                 # Encrypted text may be read by anybody.
                 redacted[shown] = {self._key(k).shown: self.value(v, None, depth + 1) for k, v in item.items()}
+            elif is_manifest and name in DATA_FIELDS and isinstance(item, dict):
+                redacted[shown] = self._data(item, depth + 1)
+            elif name == "items" and items.get("kind") == SECRETS and isinstance(item, list):
+                redacted[shown] = [self._listed(each, depth + 1) for each in item]
             elif kind and not key.kind:
                 redacted[shown] = self.value(item, None if key.describes else kind, depth)
             elif found := kind or key.kind:
@@ -128,6 +136,21 @@ class JsonRedactor:
                 is_private = name in _PRIVATE_PARTS_OF_A_WEB_KEY and "kty" in items
                 redacted[shown] = self.value(item, "private_key" if is_private else None, depth)
         return redacted
+
+    def _data(self, items: dict[str, Any], depth: int) -> dict[str, Any]:
+        """Redact the data of a Secret of Kubernetes."""
+        redacted: dict[str, Any] = {}
+        for name, item in items.items():
+            key = self._key(name)
+            kind = key.kind or "secret"
+            shown = self._masked(item, kind) if isinstance(item, str) else self.value(item, kind, depth)
+            redacted[unique_key(key.shown, redacted)] = shown
+        return redacted
+
+    def _listed(self, item: Any, depth: int) -> Any:
+        """Redact a Secret in a list of them, where none says its kind."""
+        is_manifest = isinstance(item, dict)
+        return self._mapping(item, None, depth, is_manifest=True) if is_manifest else self.value(item, None, depth)
 
     def _under(self, item: Any, kind: str, beside: dict[str, Any], depth: int, *, certain: bool) -> Any:
         """Redact the value of a sensitive key."""

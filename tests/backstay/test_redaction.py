@@ -355,6 +355,59 @@ def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
     assert SECRET not in redact_payload(text)
 
 
+DATA = {"url": "cG9zdGdyZXM6Ly9hOmJAaA==", "host": "ZGIuaW50ZXJuYWw=", ".dockerconfigjson": "eyJhdXRocyI6e319"}
+MANIFEST = {"apiVersion": "v1", "data": DATA, "kind": "Secret", "metadata": {"name": "desk"}}
+LISTED = {name: value for name, value in MANIFEST.items() if name != "kind"}
+MANIFEST_TEXT = """apiVersion: v1
+data:
+  url: cG9zdGdyZXM6Ly9hOmJAaA==
+  host: "ZGIuaW50ZXJuYWw="
+kind: Secret
+metadata:
+  name: desk
+stringData:
+  notes.txt: |
+    walnut: orbit
+    meadow
+type: Opaque
+"""
+MANIFEST_LIST = "items:\n- " + MANIFEST_TEXT.rstrip().replace("\n", "\n  ") + "\n- kind: ConfigMap\n  data: {a: kept}\n"
+
+
+@promise("secrets:manifests")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        MANIFEST,
+        {"kind": "List", "items": [MANIFEST]},
+        {"kind": "SecretList", "items": [LISTED]},
+        MANIFEST | {"data": {}, "stringData": DATA},
+        json.dumps(MANIFEST),
+        MANIFEST_TEXT,
+        MANIFEST_TEXT.replace("kind: Secret\n", "").replace("data:\n", "kind: Secret\ndata:\n", 1),
+        f"kind: ConfigMap\ndata:\n  a: kept\n---\n{MANIFEST_TEXT}",
+        MANIFEST_LIST,
+    ],
+)
+def test_all_data_of_a_secret_of_kubernetes_is_masked_under_any_name(payload):
+    shown = json.dumps(redact_payload({"body": payload}))
+    assert not [value for value in [*DATA.values(), "walnut", "orbit", "meadow"] if value in shown]
+    assert "desk" in shown
+    assert ("kept" in shown) == ("kept" in json.dumps(payload))
+    assert redact_payload(json.loads(shown)) == json.loads(shown)
+
+
+@promise("secrets:manifests")
+def test_data_of_other_objects_and_placeholders_in_data_stay():
+    kept = [
+        MANIFEST | {"kind": "ConfigMap", "data": {"url": "db.internal"}},
+        {"kind": "Secret", "data": {"url": "${URL}", "empty": ""}, "metadata": {"data": {"url": "kept"}}},
+        MANIFEST_TEXT.replace("Secret", "ConfigMap"),
+        'kind: Secret\ndata:\n  url: {{ .Values.url | b64enc }}\n  none: ""\nmetadata:\n  name: desk\n',
+    ]
+    assert redact_payload(kept) == kept
+
+
 CHOSEN = ["k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
 
 
