@@ -20,7 +20,8 @@ _BEFORE_SETTING = re.compile(
 )
 """What a line may have before its setting: a mark of a list, a command, or where the line was found."""
 _LONGEST_BEFORE = 200
-_QUOTES = frozenset("\"'")
+_ENDS = {'"': re.compile('"'), "'": re.compile("'"), ";": re.compile(r"""[;"'`\s]""")}
+"""What ends the string, or the part of a connection string, that a setting has for itself, by what it begins with."""
 _SETTING = re.compile(
     r"""(?![{\[][\s"'{\[%\\])
     (?:(?! [;&,|]{1,2}[ \t]{0,4}[A-Za-z_][\w.-]{1,40}=[^=\s] | ,[ \t]{0,4}["']?[A-Za-z_][\w-]{1,40}["']?:[ \t]
@@ -37,6 +38,13 @@ _GROUPS = re.compile(
     re.VERBOSE,
 )
 """A password for one program, as Google and WordPress show it."""
+_IN_BRACES = re.compile(
+    r"""\{(?!\{[^{}]{0,200}\}\})(?P<value>(?:[^}\r\n]|\}\}){1,512})\}(?!\})
+    (?=[ \t]{0,9}(?P<end>;|["'`\r\n]|\Z))""",
+    re.VERBOSE,
+)
+"""A value of a connection string, in which `}}` is a brace."""
+_VARIABLE = re.compile(r"[A-Za-z_][\w.]{0,80}")
 _NO_WORD = str.maketrans(dict.fromkeys(";&|{}[]'\"<>", ","))
 
 
@@ -55,7 +63,7 @@ def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
     """Return where the value behind an operator begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
-        return at, _bare_end(text, at, operator)
+        return _in_braces(text, at, operator) or (at, _bare_end(text, at, operator))
     quote, start = opening.group(), opening.end()
     if text.startswith(quote * 2, start) and len(quote) == 1:
         # Three quotes hold a string of many lines.
@@ -69,6 +77,15 @@ def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
         line = _REST_OF_LINE.match(text, start)
         end = line.end() if line else start
     return start, end
+
+
+def _in_braces(text: str, at: int, operator: Operator) -> tuple[int, int] | None:
+    """Return where the value of a connection string is within braces; None for none, and for a variable to fill in."""
+    found = _IN_BRACES.match(text, at) if operator.kind in PASSWORDS and not operator.spaced else None
+    if found is None or ";" not in (found["end"], text[operator.name_start - 1 : operator.name_start]):
+        return None
+    is_variable = _VARIABLE.fullmatch(found["value"]) is not None and not looks_secret(found["value"])
+    return None if is_variable else found.span("value")
 
 
 def _bare_end(text: str, at: int, operator: Operator) -> int:
@@ -99,10 +116,10 @@ def _setting_end(text: str, at: int, operator: Operator) -> int:
 
 def _farthest(text: str, at: int, name_start: int) -> int:
     """Return how far a setting may reach whose value begins at a place; that place for what is none."""
-    quote = text[name_start - 1 : name_start]
-    if quote in _QUOTES:
-        end = text.find(quote, at)
-        return end if end >= 0 else len(text)
+    before = text[name_start - 1 : name_start]
+    if before in _ENDS:
+        end = _ENDS[before].search(text, at)
+        return end.start() if end else len(text)
     line = text.rfind("\n", max(name_start - _LONGEST_BEFORE, 0), name_start) + 1
     is_first = name_start - line <= _LONGEST_BEFORE and _BEFORE_SETTING.fullmatch(text, line, name_start)
     return len(text) if is_first else at

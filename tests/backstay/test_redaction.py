@@ -436,6 +436,30 @@ def test_an_unquoted_password_of_yaml_is_masked_to_its_end(secret):
     assert redact_payload(text.replace("{}", secret)) == text.replace("{}", "[REDACTED:password]")
 
 
+@promise("secrets:connection-strings")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Driver={{ODBC Driver 18}};Uid=ana;Pwd={{{}}};Encrypt=yes", "pwd"),
+        ("PWD={{{}}};UID=ana", "pwd"),
+        ("jdbc:sqlserver://desk:1433;user=sa;password={{{}}}", "password"),
+        ('conn = "Server=desk;Password={{{}}}"', "password"),
+    ],
+)
+def test_a_password_in_braces_of_a_connection_string_is_masked_to_its_end(text, kind):
+    for secret in ("Zx81kkQ2pw", "a;b9,x", "k9}}b{c", "walnut&meadow"):
+        assert redact_payload(text.format(secret)) == text.format(f"[REDACTED:{kind}]")
+    for placeholder in ("your_password_here", "password", "db.pw2", "{pwd}"):
+        assert redact_payload(text.format(placeholder)) == text.format(placeholder)
+
+
+@promise("secrets:connection-strings")
+@pytest.mark.parametrize("secret", ["ab,c9xk2", "k9&Vq2", "k9{2}[x]", "a9<7>c|d"])
+def test_a_password_of_a_connection_string_is_masked_to_the_semicolon(secret):
+    for text in ("Server=desk;Password={};Uid=ana", 'x = "Server=desk;Password={}","y"'):
+        assert redact_payload(text.format(secret)) == text.format("[REDACTED:password]")
+
+
 @promise("secrets:unquoted")
 @pytest.mark.parametrize("secret", ["vK2p Q9dX 8sLm Rt4W Zx81 kkQ2", "qwod kfhe xnzb lmtr"])
 @pytest.mark.parametrize("setting", ["WP_APP_PASSWORD={}\nX=1", "app password: {}", "password: {}.\nBye"])
