@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from backstay.data_files import data_beside
 from backstay.redaction.entropy import is_name, is_random, is_uuid, looks_secret
-from backstay.redaction.harmless import is_placeholder
+from backstay.redaction.harmless import is_harmless_cookie, is_placeholder
 from backstay.redaction.vendor_tokens import Span
 
 _SHORTEST = 12
@@ -33,6 +33,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "literal": lambda found: not is_placeholder(found),
     "no_variable": _is_no_variable,
     "mixed": lambda found: _is_no_variable(found) and any(map(str.isdecimal, found)) and any(map(str.isalpha, found)),
+    "cookies": lambda found: "=" in found and not is_harmless_cookie(found),
     "signature": lambda found: is_random(_ESCAPED.sub("", found)),
     "random": is_random,
     "random_segment": _has_random_segment,

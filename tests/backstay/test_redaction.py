@@ -408,6 +408,36 @@ def test_data_of_other_objects_and_placeholders_in_data_stay():
     assert redact_payload(kept) == kept
 
 
+COOKIES = "user_session=q7ZkX4t0Wm9rB2vKx8; SSID=A8kLmQ2x"
+
+
+@promise("secrets:curl")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl 'https://example.com/' \\\n  -H 'accept: */*' \\\n  -b '{}' \\\n  -H 'x: y'",
+        'curl -s -b "{}" https://example.com/',
+        "curl -b $'{}' https://example.com/",
+        'curl ^"https://example.com/^" ^\n  -b ^"{}^" ^\n',
+        "curl --cookie '{}' https://example.com/",
+    ],
+)
+def test_cookies_that_curl_sends_are_masked(command):
+    assert redact_payload(command.format(COOKIES)) == command.format("[REDACTED:cookie]")
+    for harmless in ("theme=dark; lang=en", "cookies.txt", "$COOKIES"):
+        assert redact_payload(command.format(harmless)) == command.format(harmless)
+
+
+@promise("secrets:curl")
+def test_users_that_curl_signs_in_as_are_masked():
+    for option in ("-u", "-u ", "-U", "-u'", "--user "):
+        shown = redact_payload(f"curl -s {option}ana:walnut99 https://example.com/")
+        assert shown == f"curl -s {option}ana:[REDACTED:password] https://example.com/"
+    assert redact_payload("curl -u q7ZkX4t0Wm9rB2vKx8: x") == "curl -u [REDACTED:api_key]: x"
+    for command in ("curl -u ana: x", "docker run -u1000:1000 curlimages/curl x", "curl -uana:$PASSWORD x"):
+        assert redact_payload(command) == command
+
+
 CHOSEN = ["k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
 
 
