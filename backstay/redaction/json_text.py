@@ -8,6 +8,9 @@ _BETWEEN = frozenset(" \t\r\n:,")
 _SCAN = json.JSONDecoder().raw_decode
 _SIGN = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
 """One character as a literal holds it."""
+_OBJECT = re.compile(r"\{[ \t]*\"")
+JOINT = ",\n"
+"""Joins JSON texts of one line each: no literal holds a line break as it is."""
 Pairs = list[tuple[str, Any]]
 
 
@@ -25,6 +28,16 @@ class RepeatedNames:
             last = {name: at for at, (name, _) in enumerate(items)}
             self.before += [{name: value} for at, (name, value) in enumerate(items) if at != last[name]]
         return found
+
+
+def json_in(line: str) -> str:
+    """Return the object that a line of a log or of JSON lines holds or ends with; empty for none."""
+    begins = _OBJECT.search(line)
+    held = line[begins.start() : line.rfind("}") + 1] if begins else ""
+    try:
+        return held if held and isinstance(json.loads(held), dict) else ""
+    except (ValueError, RecursionError):
+        return ""
 
 
 class LiteralChange(NamedTuple):

@@ -14,14 +14,16 @@ from backstay.redaction.harmless import (
     is_schema,
 )
 from backstay.redaction.json_text import (
+    JOINT,
     LiteralChange,
     RepeatedNames,
     ShapesDiffer,
     changes_of,
+    json_in,
     signs_of,
 )
 from backstay.redaction.key_lines import key_lines_behind, with_leaf
-from backstay.redaction.manifests import DATA_FIELDS, SECRETS, is_secret
+from backstay.redaction.manifests import DATA_FIELDS, SECRET, SECRETS
 from backstay.redaction.sensitive_names import words_of
 from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensitive_columns
 from backstay.redaction.text import KNOWN, TextRedactor
@@ -41,6 +43,8 @@ _MOST_KEYS = 60
 _LONGEST_NAME = 100
 _NUMBERS = frozenset((int, float, bool, type(None)))
 _COUNTED = frozenset(("token", "secret", "cookie", "credential", "auth", "session_id", "csrf", "xsrf", "authorization"))
+_HIDING = ("\\u00", "\\/", f'"{SECRET}"')
+"""Signs of JSON that its lines, looked at as plain text, do not show in full."""
 _SMALL = 1000
 _LEAST_CHOSEN = 8
 
@@ -114,7 +118,8 @@ class JsonRedactor:
         redacted: dict[str, Any] = {}
         named, certain = self._named_beside(items, keys)
         columns = self._columns(items, keys) if kind is None else {}
-        is_manifest = is_manifest or is_secret(items)
+        said = items.get("kind")
+        is_manifest = is_manifest or said == SECRET
         for key, (name, item) in zip(keys, items.items(), strict=True):
             shown = unique_key(key.shown, redacted)
             if columns and key.plain in ROW_FIELDS and isinstance(item, list) and not key.kind:
@@ -124,7 +129,7 @@ class JsonRedactor:
                 redacted[shown] = {self._key(k).shown: self.value(v, None, depth + 1) for k, v in item.items()}
             elif is_manifest and name in DATA_FIELDS and isinstance(item, dict):
                 redacted[shown] = self._data(item, depth + 1)
-            elif name == "items" and items.get("kind") == SECRETS and isinstance(item, list):
+            elif said == SECRETS and name == "items" and isinstance(item, list):
                 redacted[shown] = [self._listed(each, depth + 1) for each in item]
             elif kind and not key.kind:
                 redacted[shown] = self.value(item, None if key.describes else kind, depth)
@@ -222,7 +227,7 @@ class JsonRedactor:
         certain = False
         masked: dict[int, Any] = {}
         for at, given in enumerate(items):
-            item = masked.pop(at, given)
+            item = masked.pop(at, given) if masked else given
             if kind or not named or certain or _is_chosen(item):
                 redacted.append(self.value(item, kind or named, depth))
             else:
@@ -304,7 +309,24 @@ class JsonRedactor:
             redacted = self._json(stripped, depth)
             if redacted is not None:
                 return text if redacted == stripped else text.replace(stripped, redacted, 1)
+        if "{" in text and any(sign in text for sign in _HIDING) and depth < DEEPEST:
+            text = self._lines(text, depth)
         return self.texts.replaced(text)
+
+    def _lines(self, text: str, depth: int) -> str:
+        """Replace the secrets in the JSON that lines of a string hold, together, as in a list.
+
+        Text that JSON writes with escapes is not seen in the string itself.
+        """
+        lines = text.split("\n")
+        found = {at: held for at, line in enumerate(lines) if (held := json_in(line))}
+        redacted = self._json(f"[{JOINT.join(found.values())}]", depth) if found else None
+        parts = redacted[1:-1].split(JOINT) if redacted is not None else []
+        if len(parts) != len(found):
+            parts = [self._json(held, depth) or held for held in found.values()]
+        for (at, held), part in zip(found.items(), parts, strict=True):
+            lines[at] = lines[at].replace(held, part, 1)
+        return "\n".join(lines)
 
     def _json(self, text: str, depth: int) -> str | None:
         """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON.

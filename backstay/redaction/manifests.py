@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from backstay.redaction.harmless import is_placeholder
 from backstay.redaction.vendor_tokens import Span
@@ -17,14 +16,9 @@ _LINE = re.compile(
 _NO_VALUE = re.compile(r"(?:!\S{1,80}[ \t]*)?(?:[|>][0-9+-]{0,2})?[ \t]*(?:\#.*)?|\{[ \t]*\}|---.*")
 
 
-def is_secret(mapping: dict[str, Any]) -> bool:
-    """Return whether an object is the manifest of a Secret."""
-    return mapping.get("kind") == SECRET
-
-
 def manifests_in(text: str) -> Iterator[Span]:
     """Yield all values of the Secrets in a string."""
-    if SECRET not in text or "ata:" not in text:
+    if "ata:" not in text:
         return
     opened: dict[int, _Mapping] = {}
     for line in _LINE.finditer(text):

@@ -14,7 +14,7 @@ _SHORTEST = 12
 _LEAST_SEGMENT = 16
 _HOST = re.compile(r"@(?!sha[0-9])(?:(?:tcp|udp|unix)\(|//|[\w.-]{3,80}:[0-9]{2,5}(?![0-9]))")
 _BEFORE_HOST = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]{0,60}[/:]([^\s@/:\"'<>]{3,128})$")
-_ESCAPED = re.compile(r"%[0-9A-F]{2}")
+_ESCAPED = re.compile(r"%[0-9A-F]{2}|\\u00[23][0-9A-Fa-f]|\\(?=/)")
 _SCHEME = re.compile(r"(?<![a-z0-9])(?:bearer|basic|token|apikey)[ \t]{1,4}(?=[a-z0-9._~+/=-]{8})")
 _SCHEME_SIGNS = ("bearer ", "basic ", "token ", "apikey ", "bearer\t", "basic\t", "token\t")
 _CREDENTIALS = re.compile(r"[A-Za-z0-9._~+/=:-]{8,}+")
@@ -40,7 +40,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "looks_secret": looks_secret,
 }
 _Patterns = list[tuple[list[str], str, re.Pattern[str], Callable[[str], bool]]]
-_KEYS_AND_URLS, _COMMANDS = (
+_KEYS_AND_URLS, _COMMANDS, _CURL = (
     [(row["signs"], row["kind"], re.compile(row["pattern"]), _CHECKS[row["secret"]]) for row in rows]
     for rows in data_beside(__file__).values()
 )
@@ -58,6 +58,8 @@ def keys_and_urls_in(text: str) -> Iterator[Span]:
 def commands_in(text: str) -> Iterator[Span]:
     """Yield the passwords that commands pass to programs, and the signatures of URLs."""
     yield from _matches(text, _COMMANDS)
+    if "curl" in text:
+        yield from _matches(text, _CURL)
 
 
 def _matches(text: str, patterns: _Patterns) -> Iterator[Span]:

@@ -60,16 +60,20 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
         start = text.rfind("\n", max(cue - _LONGEST_HEADER, 0), cue) + 1
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
-        sensitive, sign, width = _header(text[start:done].translate(_BARS), names) if short else ({}, "", 0)
+        sensitive, sign, width = _header(_with_bars(text[start:done]), names) if short else ({}, "", 0)
         at = done + 1
         while sensitive and at < len(text):
-            line = text[at : _line_end(text, at)].translate(_BARS)
+            line = _with_bars(text[at : _line_end(text, at)])
             is_rule = _IN_RULES.issuperset(line) and not _LINES.isdisjoint(line)
             if line.count(sign) != width - 1 and not (is_rule and sign == "|"):
                 break
             if not is_rule:
                 yield from _cells(line.rstrip("\r"), at, sign, sensitive)
             done = at = at + len(line) + 1
+
+
+def _with_bars(line: str) -> str:
+    return line if line.isascii() else line.translate(_BARS)
 
 
 def _line_end(text: str, at: int) -> int:

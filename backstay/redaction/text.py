@@ -11,7 +11,7 @@ from backstay.redaction.handles import JOINER, MARK, split_handles, split_lookal
 from backstay.redaction.key_lines import begins_key
 from backstay.redaction.known_secrets import KnownSecrets
 from backstay.redaction.leaves import leaves_of, mask_spread
-from backstay.redaction.manifests import manifests_in
+from backstay.redaction.manifests import SECRET, manifests_in
 from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
 from backstay.redaction.sensitive_names import SensitiveNames
 from backstay.redaction.tables import columns_in
@@ -164,7 +164,8 @@ class TextRedactor:
             yield from tokens_in(text, runs)
             yield from bare_tokens_in(text, runs, self._is_field)
         yield from keys_and_urls_in(text)
-        yield from manifests_in(text)
+        if SECRET in text:
+            yield from manifests_in(text)
         lowered = text.lower()
         if len(lowered) != len(text):
             # Some letters become two in lower case; positions must stay the same.

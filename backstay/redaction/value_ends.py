@@ -6,7 +6,11 @@ from typing import NamedTuple
 from backstay.redaction.entropy import looks_secret
 from backstay.redaction.harmless import PASSWORDS, has_function_words
 
-_BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
+_BARE = re.compile(
+    r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?
+    (?:[^\s"'`,;&<>{}\[\]\\|]+|\\u002[bf]|\\u003d|\\/)+""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _CHOSEN = re.compile(r"[^\s\"'`,{}\[\]<>]+")
 """What a person chose ends at a blank."""
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
@@ -38,6 +42,7 @@ _GROUPS = re.compile(
     re.VERBOSE,
 )
 """A password for one program, as Google and WordPress show it."""
+_BLANKS = (" ", "\u00a0")
 _IN_BRACES = re.compile(
     r"""\{(?!\{[^{}]{0,200}\}\})(?P<value>(?:[^}\r\n]|\}\}){1,512})\}(?!\})
     (?=[ \t]{0,9}(?P<end>;|["'`\r\n]|\Z))""",
@@ -81,7 +86,9 @@ def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
 
 def _in_braces(text: str, at: int, operator: Operator) -> tuple[int, int] | None:
     """Return where the value of a connection string is within braces; None for none, and for a variable to fill in."""
-    found = _IN_BRACES.match(text, at) if operator.kind in PASSWORDS and not operator.spaced else None
+    if not text.startswith("{", at) or operator.kind not in PASSWORDS or operator.spaced:
+        return None
+    found = _IN_BRACES.match(text, at)
     if found is None or ";" not in (found["end"], text[operator.name_start - 1 : operator.name_start]):
         return None
     is_variable = _VARIABLE.fullmatch(found["value"]) is not None and not looks_secret(found["value"])
@@ -93,7 +100,7 @@ def _bare_end(text: str, at: int, operator: Operator) -> int:
         rest = _REST_OF_LINE.match(text, at)
         return len(text[: rest.end()].rstrip()) if rest else at
     is_password = operator.kind in PASSWORDS
-    groups = _GROUPS.match(text, at) if is_password else None
+    groups = _GROUPS.match(text, at) if is_password and text[at + 4 : at + 5] in _BLANKS else None
     if groups is not None and not has_function_words(groups.group()):
         return groups.end()
     bare = (_CHOSEN if operator.spaced and is_password else _BARE).match(text, at)

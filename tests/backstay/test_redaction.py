@@ -438,6 +438,60 @@ def test_users_that_curl_signs_in_as_are_masked():
         assert redact_payload(command) == command
 
 
+KEY_LINES = ["DEK-Info: AES-256-CBC,4F2A", "", *(f"q7Zk/X4t0Wm9rB2vKx8Lw{number}" for number in range(3)), "ab=="]
+KEY_FILE = ["begin", "-----BEGIN RSA PRIVATE KEY-----", *KEY_LINES, "-----END RSA PRIVATE KEY-----", "end"]
+
+
+def escaped(value):
+    """Return JSON as PHP and .NET write it."""
+    text = json.dumps(value)
+    for sign in "&+='":
+        text = text.replace(sign, f"\\u{ord(sign):04X}")
+    return text.replace("/", "\\/")
+
+
+ESCAPED = {
+    "a signed URL": {"url": f"https://example.com/x?X-Amz-Date=1&X-Amz-Signature={SECRET}&y=2"},
+    "a connection string": {"note": f"AccountKey={SECRET}+x9/Wm==;EndpointSuffix=core"},
+    "a password in a URL": {"a": [1.0, {"target": f"https://bo:{SECRET}@example.com/x"}]},
+    "a webhook": {"to": f"https://hooks.slack.com/services/T0AB/{SECRET}"},
+    "a header": {"headers": [{"name": "Authorization", "value": f"Basic {SECRET}/{SECRET}"}]},
+}
+
+
+@promise("secrets:json-lines")
+@pytest.mark.parametrize("place", ESCAPED)
+def test_secrets_in_escaped_json_are_found_in_lines_and_in_other_texts(place):
+    held = escaped(ESCAPED[place])
+    lines = f'{{"n": 1.10}}\r\n{held}\r\n{{"end": "a\\/b"}}'
+    log = f"10:00 INFO sent {held} in 5 ms\n10:01 INFO done"
+    for text in (lines, log):
+        shown = redact_payload({"stdout": text})["stdout"]
+        assert SECRET not in shown
+        assert "Wm" not in shown
+        assert shown.count("\n") == text.count("\n")
+        before, _, after = text.partition(held)
+        assert shown.startswith(before)
+        assert shown.endswith(after)
+        json.loads(shown.removeprefix(before).removesuffix(after))
+        assert redact_payload(shown) == shown
+    if place != "a header":
+        assert SECRET not in redact_payload(f"<script>send({held[:-1]}, x: 1}})</script>")
+
+
+@promise("secrets:json-lines")
+def test_lines_of_json_are_looked_at_together_and_stay_as_they_are_written():
+    key = "\n".join(json.dumps({"at": "a/b", "line": f"{line}\n"}).replace("/", "\\/") for line in KEY_FILE)
+    shown = redact_payload(key)
+    assert not [line for line in filter(None, KEY_LINES) if line in shown or line.replace("/", "\\/") in shown]
+    assert [json.loads(line)["at"] for line in shown.split("\n")] == ["a/b"] * len(KEY_FILE)
+    for text in ('{"a":1,"a":2, "b":"\\u0026"}\n{"c": 1.10}', '  {"b":"\\/"} x {\n{"\\u00', '{"a":"\\/"}\n{"b":}\n[]'):
+        assert redact_payload(text) == text
+    assert "walnut" not in redact_payload('{"a":1,"a":2,"password":"\\u0026walnut"}\n{"b":2}\n')
+    secret = json.dumps(MANIFEST)
+    assert DATA["url"] not in redact_payload(f"annotations:\n  last: |\n    {secret}\n{secret}")
+
+
 CHOSEN = ["k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
 
 
@@ -536,10 +590,6 @@ def test_what_follows_an_unquoted_value_stays(text):
 )
 def test_words_behind_a_name_are_not_taken_for_an_unquoted_secret(text):
     assert redact_payload(text) == text
-
-
-KEY_LINES = ["DEK-Info: AES-256-CBC,4F2A", "", *(f"q7Zk/X4t0Wm9rB2vKx8Lw{number}" for number in range(3)), "ab=="]
-KEY_FILE = ["begin", "-----BEGIN RSA PRIVATE KEY-----", *KEY_LINES, "-----END RSA PRIVATE KEY-----", "end"]
 
 
 @promise("secrets:key-lines")
