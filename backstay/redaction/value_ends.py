@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from backstay.redaction.entropy import looks_secret
-from backstay.redaction.harmless import PASSWORDS, has_function_words
+from backstay.redaction.harmless import PASSWORDS, has_function_words, is_sentence
 
 _BARE = re.compile(
     r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?
@@ -49,6 +49,12 @@ _IN_BRACES = re.compile(
     re.VERBOSE,
 )
 """A value of a connection string, in which `}}` is a brace."""
+_TAG = re.compile(r"(?:!(?:unsafe|!?(?:str|binary))|!<[^>\s]{1,100}>|&[A-Za-z][\w-]{0,40})[ \t]{1,9}")
+"""What YAML has before a value and does not change it; other tags refer to a value elsewhere."""
+_BLOCK = re.compile(r"[|>][0-9+-]{0,2}[ \t]{0,40}(?:\#[^\r\n]*)?\r?\n")
+_BLOCK_LINE = re.compile(r"(?P<indent>[ ]*)(?P<text>[^\r\n]*)(?:\r?\n|\Z)")
+_BEFORE_BLOCK = frozenset(" -?\"'")
+_MOST_LINES = 200
 _VARIABLE = re.compile(r"[A-Za-z_][\w.]{0,80}")
 _NO_WORD = str.maketrans(dict.fromkeys(";&|{}[]'\"<>", ","))
 
@@ -66,6 +72,11 @@ class Operator(NamedTuple):
 
 def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
     """Return where the value behind an operator begins and ends."""
+    if operator.spaced:
+        tag = _TAG.match(text, at)
+        at = tag.end() if tag else at
+        if (block := _BLOCK.match(text, at)) is not None:
+            return _in_block(text, block.end(), operator)
     opening = _OPENING.match(text, at)
     if opening is None:
         return _in_braces(text, at, operator) or (at, _bare_end(text, at, operator))
@@ -82,6 +93,28 @@ def value_at(text: str, at: int, operator: Operator) -> tuple[int, int]:
         line = _REST_OF_LINE.match(text, start)
         end = line.end() if line else start
     return start, end
+
+
+def _in_block(text: str, at: int, operator: Operator) -> tuple[int, int]:
+    """Return where a block of YAML begins and ends that may be a secret; nothing of what is prose."""
+    line = text.rfind("\n", max(operator.name_start - _LONGEST_BEFORE, 0), operator.name_start) + 1
+    column = operator.name_start - line
+    if column > _LONGEST_BEFORE or not _BEFORE_BLOCK.issuperset(text[line : operator.name_start]):
+        return at, at
+    lines: list[re.Match[str]] = []
+    while at < len(text) and len(lines) < _MOST_LINES and (found := _BLOCK_LINE.match(text, at)):
+        if found["text"].strip() and len(found["indent"]) <= column:
+            break
+        lines += [found] if found["text"].strip() else []
+        at = found.end()
+    is_plain = all(len(each["text"].split()) == 1 for each in lines)
+    if not lines or not (is_plain or _is_phrase(lines, operator)):
+        return at, at
+    return lines[0].start("text"), lines[-1].start("text") + len(lines[-1]["text"].rstrip())
+
+
+def _is_phrase(lines: list[re.Match[str]], operator: Operator) -> bool:
+    return len(lines) == 1 and operator.kind in PASSWORDS and not is_sentence(lines[0]["text"])
 
 
 def _in_braces(text: str, at: int, operator: Operator) -> tuple[int, int] | None:

@@ -520,6 +520,41 @@ def test_an_unquoted_password_of_yaml_is_masked_to_its_end(secret):
     assert redact_payload(text.replace("{}", secret)) == text.replace("{}", "[REDACTED:password]")
 
 
+@promise("secrets:yaml-values")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "db_password: |\n  {}\nuser: bo\n",
+        "db:\n  db_password: |-\n    {}\n  user: bo\n",
+        "- db_password: >-  # folded\n    {}\n  user: bo\n",
+        "db_password: |2\r\n    {}\r\nuser: bo\r\n",
+        "db_password: !unsafe {}\nuser: bo\n",
+        "db_password: !!str {}\nuser: bo\n",
+        "db_password: &pw {}\nuser: bo\n",
+        "db_password: !unsafe |\n  {}\nuser: bo\n",
+    ],
+)
+def test_a_value_of_yaml_is_found_in_a_block_and_behind_a_tag(text):
+    for secret in ("vN4k9xQ2", "234%234xk"):
+        assert redact_payload(text.format(secret)) == text.format("[REDACTED:password]")
+
+
+@promise("secrets:yaml-values")
+def test_a_block_of_yaml_is_masked_to_its_end_and_prose_or_a_reference_stays():
+    block = "  api_key: |\n    q7ZkX4t0\n\n    Wm9rB2vK\n  user: bo\n"
+    assert redact_payload(block) == "  api_key: |\n    [REDACTED:api_key]\n  user: bo\n"
+    for text in (
+        "password: |\n  The password of the user.\nuser: bo\n",
+        "token: |\n  To get a token,\n  ask Ana\n",
+        "password: |\n  ${{ secrets.DB }}\n",
+        "password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  3864\n",
+        "password: !Ref DbPassword9\n",
+        "password: *pw\n",
+        "password: |\nuser: walnut99\n",
+    ):
+        assert redact_payload(text) == text
+
+
 @promise("secrets:connection-strings")
 @pytest.mark.parametrize(
     ("text", "kind"),
