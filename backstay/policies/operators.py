@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
 from backstay.policies.places import is_place, surely
-from backstay.policies.spellings import folded_name, may_be_same, may_end, may_equal, may_hold, may_start, readings
+from backstay.policies.spellings import (
+    folded,
+    folded_name,
+    may_be_same,
+    may_end,
+    may_equal,
+    may_hold,
+    may_start,
+    readings,
+)
 from backstay.quoting import named
 from backstay.redaction.handles import MARK
 from backstay.stored_texts import is_stored_text
@@ -100,7 +109,10 @@ def _may_equal(value: Any, operand: Any) -> bool | None:
     if equal is not False:
         return equal
     if isinstance(value, str) and isinstance(operand, str) and "/" in operand:
-        return None if _climbs(value) else may_equal(value, operand) or may_equal(_without_detours(value), operand)
+        if _climbs(value):
+            return None
+        found = may_equal(value, operand) or may_equal(_without_detours(value), operand)
+        return found or _doubtful_place(value, operand, whole=True)
     return _same(value, operand, may_be_same)
 
 
@@ -162,19 +174,18 @@ def _contains(value: Any, operand: Any) -> bool | None:
 def _may_contain(value: Any, operand: Any) -> bool | None:
     # A rule against evil.example must also catch it inside a longer element; a rule that allows must not.
     if isinstance(value, list):
-        holds = (_may_hold(each, operand) if isinstance(each, str) else _same(each, operand) for each in value)
-        if any(holds):
-            return True
+        found = _any_of([_may_hold(each, operand) if isinstance(each, str) else _same(each, operand) for each in value])
         # A value that is not text but holds some, or is written as a string or as a number, may stand for what is
         # looked for.
-        return False if all(_kind(element) == _kind(operand) for element in value) else None
+        return found if found or all(_kind(element) == _kind(operand) for element in value) else None
     return _may_hold(value, operand) if isinstance(value, str) else _contains(value, operand)
 
 
 def _may_hold(value: str, operand: Any) -> bool | None:
     if not isinstance(operand, str):
         return None
-    return may_hold(value, operand) or ("/" in operand and may_hold(_without_detours(value), operand))
+    found = may_hold(value, operand) or ("/" in operand and may_hold(_without_detours(value), operand))
+    return found or _doubtful_place(value, operand)
 
 
 def _starts_with(value: Any, operand: str) -> bool | None:
@@ -188,7 +199,49 @@ def _may_start_with(value: Any, operand: str) -> bool | None:
         return None
     if "/" not in operand and "\\" not in operand:
         return may_start(value, operand)
-    return None if _climbs(value) else may_start(value, operand) or may_start(_without_detours(value), operand)
+    if _climbs(value):
+        return None
+    found = may_start(value, operand) or may_start(_without_detours(value), operand)
+    return found or _doubtful_place(value, operand)
+
+
+def _doubtful_place(value: str, operand: str, *, whole: bool = False) -> bool | None:
+    """Return None if a path may be in a place that an operand names by its whole path, and False else.
+
+    A path from a home or in a variable may be anywhere. Where another relative path begins is unknown; it is in doubt
+    if it goes on, or as a `whole` is, as the operand ends.
+    """
+    if not _is_absolute(operand):
+        return False
+    if any(map(_begins_elsewhere, readings(value))):
+        return None
+    path, place = _without_detours(folded(value)).split("/"), _straight(folded(operand)).strip("/").split("/")
+    ends = [place[start:] for start in range(len(place)) if place[start]]
+    may_lead = path in ends if whole else any(path[: len(end)] == end for end in ends)
+    return None if may_lead else False
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith(("/", "\\")) or (path[:1].isalpha() and path[1:3] in (":/", ":\\"))
+
+
+def _begins_elsewhere(path: str) -> bool:
+    """Return whether a path begins at the home of a user or in a variable."""
+    first = path.strip().replace("\\", "/").partition("/")[0].rstrip()
+    match first[:1]:
+        case "~":
+            return _is_word(first[1:])
+        case "%":
+            return len(first) > 2 and first.endswith("%") and _is_word(first[1:-1])
+        case "$":
+            name = first[1:].removeprefix("env:").strip("{}")
+            return name != "" and not name[0].isdecimal() and _is_word(name)
+        case _:
+            return False
+
+
+def _is_word(text: str) -> bool:
+    return all(sign.isalnum() or sign in "._-" for sign in text)
 
 
 def _without_detours(value: str) -> str:
@@ -228,7 +281,9 @@ def _ends_with(value: Any, operand: str) -> bool | None:
 
 
 def _may_end_with(value: Any, operand: str) -> bool | None:
-    return may_end(value, operand) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return may_end(value, operand) or _doubtful_place(value, operand, whole=True)
 
 
 def _has_at_most(value: Any, operand: int) -> bool | None:

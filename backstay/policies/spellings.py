@@ -69,9 +69,20 @@ def readings(text: str) -> tuple[str, ...]:
         if "@" in known:
             found["@".join(part.strip() for part in known.split("@"))] = None
             found[_without_comments(known)] = None
+    for known in [bare for known in found if (bare := _unwrapped(known)) != known]:
+        found[known] = None
+    for known in list(found):
         if "//" in known or "\\" in known:
             found[_url_of(known.strip()) or known] = None
     return tuple(found)
+
+
+def _unwrapped(text: str) -> str:
+    """Return a URL without the brackets and the prefix that readers such as Python's take off."""
+    bare = text.strip()
+    if bare.startswith("<") and bare.endswith(">"):
+        bare = bare[1:-1].strip()
+    return bare.removeprefix("url:").strip() if bare.startswith("url:") else text
 
 
 def _all_decoded(text: str) -> list[str]:

@@ -585,6 +585,43 @@ CODED_URLS = [
 ]
 
 
+@promise("policy:paths-elsewhere")
+@pytest.mark.parametrize(
+    ("operator", "operand", "inside", "outside"),
+    [
+        (
+            "starts_with",
+            "/home/ana/.ssh",
+            [
+                *("~/.ssh/authorized_keys", "~ana/.ssh/x", "~", "%7e/.ssh/x", " ~/.ssh/x", "$HOME/.ssh/x"),
+                *("%USERPROFILE%\\.ssh\\x", "$env:HOME/x", ".ssh/x", "./.ssh/x", ".//.ssh", "ana/.ssh/x", ".SSH/x"),
+            ],
+            ["notes.txt", ".sshx", "x/.ssh", "/tmp/.ssh/x", "a ~/b", "~5 minutes", "$5", "keep it in .ssh"],
+        ),
+        ("starts_with", "/etc/", ["etc/passwd", "~/x"], ["etcetera", "x/etc/y"]),
+        ("starts_with", "/", ["~/x"], ["notes.txt", "a/b"]),
+        ("starts_with", "C:\\Users\\ana", ["~\\x", "ana\\x", "Users/ana/x"], ["x", "D:\\ana"]),
+        ("equals", "/etc/passwd", ["etc/passwd", "passwd", "~/x"], ["passwd/x", "etc"]),
+        ("in", ["/etc/passwd", "/etc/group"], ["group", "$ROOT/etc/passwd"], ["x"]),
+        ("contains", "/.ssh/", [".ssh/id_rsa", ["x", ".ssh/id_rsa"]], [".sshx/y", ["x", "y"]]),
+        ("ends_with", "/.ssh/id_rsa", [".ssh/id_rsa", "id_rsa"], ["x_id_rsa", "id_rsa/x"]),
+    ],
+)
+def test_a_path_that_may_lead_to_a_forbidden_place_is_in_doubt(operator, operand, inside, outside):
+    assert [value for value in inside if not stops(operator, operand, value)] == []
+    assert [value for value in outside if stops(operator, operand, value)] == []
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value", ["URL:http://10.0.0.1/x", "<URL:http://10.0.0.1/>", "< http://10.0.0.1 >", " url: http://10.1"]
+)
+def test_a_forbidden_url_is_found_as_readers_take_it_out_of_a_text(value):
+    for operator, operand in {"starts_with": "http://10.0.0.1", "contains": "10.0.0.1"}.items():
+        assert stops(operator, operand, value), operator
+    assert not stops("starts_with", "http://10.0.0.2", value)
+
+
 @promise("policy:spelled-coded")
 @pytest.mark.parametrize("value", [*CODED_ADDRESSES, [CODED_ADDRESSES[0]]])
 def test_a_forbidden_address_is_found_in_every_code_that_programs_take_off(value):
