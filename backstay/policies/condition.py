@@ -22,7 +22,7 @@ from backstay.policies.operators import (
 )
 from backstay.policies.origins import comes_from
 from backstay.policies.places import is_place, stays_at_label
-from backstay.policies.spellings import folded_name
+from backstay.policies.spellings import folded_name, may_be_name
 from backstay.provenance.source import ArgumentSources
 from backstay.quoting import quoted
 
@@ -160,7 +160,7 @@ def _in_element(pointer: str, element: Any, key: str, hidden: OpaqueValues) -> t
 def _member(item: dict[str, Any], key: str) -> Any:
     """Return the value of a name; nothing if another spelling of the name is there too, which a tool may read."""
     wanted = folded_name(key)
-    again = any(other != key and folded_name(other) == wanted for other in item)
+    again = any(other != key and may_be_name(other, wanted) for other in item)
     return _MISSING if again else item.get(key, _MISSING)
 
 

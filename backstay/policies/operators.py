@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
@@ -29,6 +29,9 @@ _CODED = (
     *(("%c0%ae", "."), ("%c0%af", "/"), ("%u002e", "."), ("%uff0e", "."), ("%u002f", "/"), ("%uff0f", "/")),
 )
 _FILE = "file:"
+_LONGEST_SEGMENT = 2000
+_IN_NAMES = dict.fromkeys(map(ord, "()"))
+"""What the names of variables of Windows may have, as in `%ProgramFiles(x86)%`."""
 FROM = "from"
 """Judged by where a value came from, not by the value."""
 Comparison = Callable[[Any, Any], bool | None]
@@ -108,7 +111,7 @@ def _may_equal(value: Any, operand: Any) -> bool | None:
     equal = _same(value, operand)
     if equal is not False:
         return equal
-    if isinstance(value, str) and isinstance(operand, str) and "/" in operand:
+    if isinstance(value, str) and isinstance(operand, str) and _is_path(operand):
         if _climbs(value):
             return None
         found = may_equal(value, operand) or may_equal(_without_detours(value), operand)
@@ -197,7 +200,7 @@ def _starts_with(value: Any, operand: str) -> bool | None:
 def _may_start_with(value: Any, operand: str) -> bool | None:
     if not isinstance(value, str):
         return None
-    if "/" not in operand and "\\" not in operand:
+    if not _is_path(operand):
         return may_start(value, operand)
     if _climbs(value):
         return None
@@ -211,14 +214,44 @@ def _doubtful_place(value: str, operand: str, *, whole: bool = False) -> bool | 
     A path from a home or in a variable may be anywhere. Where another relative path begins is unknown; it is in doubt
     if it goes on, or as a `whole` is, as the operand ends.
     """
-    if not _is_absolute(operand):
+    place = _place(operand)
+    if place is None:
         return False
-    if any(map(_begins_elsewhere, readings(value))):
-        return None
-    path, place = _without_detours(folded(value)).split("/"), _straight(folded(operand)).strip("/").split("/")
-    ends = [place[start:] for start in range(len(place)) if place[start]]
-    may_lead = path in ends if whole else any(path[: len(end)] == end for end in ends)
+    paths = _paths(value)
+    may_lead = paths is None or any(_may_lead(path, place, whole=whole) for path in paths)
     return None if may_lead else False
+
+
+@lru_cache(maxsize=4096)
+def _place(operand: str) -> tuple[str, ...] | None:
+    """Return the segments of an absolute path; None for what is none. A list of choices is asked about every value."""
+    return tuple(_straight(folded(operand)).strip("/").split("/")) if _is_absolute(operand) else None
+
+
+@lru_cache(maxsize=4)
+def _paths(value: str) -> frozenset[tuple[str, ...]] | None:
+    """Return the segments of a path as readers may take it; None for one from a home or in a variable."""
+    known = readings(value)
+    if any(map(_begins_elsewhere, known)):
+        return None
+    return frozenset(tuple(_without_detours(reading.strip()).split("/")) for reading in known)
+
+
+def _may_lead(path: tuple[str, ...], place: tuple[str, ...], *, whole: bool) -> bool:
+    """Return whether a path begins as a place ends, or as a `whole` is the end of that."""
+    if whole:
+        return path[0] != "" and place[-len(path) :] == path
+    # Mostly the last segment of the place is not in the path.
+    last = place[-1]
+    return (
+        last != ""
+        and last in path
+        and any(sign == last and place[-at:] == path[:at] for at, sign in enumerate(path, 1))
+    )
+
+
+def _is_path(operand: str) -> bool:
+    return "/" in operand or "\\" in operand
 
 
 def _is_absolute(path: str) -> bool:
@@ -227,17 +260,32 @@ def _is_absolute(path: str) -> bool:
 
 def _begins_elsewhere(path: str) -> bool:
     """Return whether a path begins at the home of a user or in a variable."""
-    first = path.strip().replace("\\", "/").partition("/")[0].rstrip()
-    match first[:1]:
-        case "~":
-            return _is_word(first[1:])
-        case "%":
-            return len(first) > 2 and first.endswith("%") and _is_word(first[1:-1])
-        case "$":
-            name = first[1:].removeprefix("env:").strip("{}")
-            return name != "" and not name[0].isdecimal() and _is_word(name)
-        case _:
-            return False
+    rest = path.strip()[:_LONGEST_SEGMENT].replace("\\", "/")
+    if rest[:1] == "~":
+        return _is_word(rest[1:].partition("/")[0].rstrip())
+    found = False
+    while end := _end_of_variable(rest):
+        found, rest = True, rest[end:]
+    return found and _is_word(rest.partition("/")[0].rstrip())
+
+
+def _end_of_variable(text: str) -> int:
+    """Return where the variable ends that a string begins with, as `%name%`, `$name`, `${name}`; 0 for none."""
+    opening = text[:2] if text[1:2] in ("{", "(") else text[:1]
+    closing = {"%": "%", "${": "}", "$(": ")"}.get(opening)
+    if closing is not None:
+        end = text.find(closing, len(opening))
+        name = text[len(opening) : max(end, 0)].removeprefix("env:")
+        return end + 1 if name and _is_word(name.translate(_IN_NAMES)) else 0
+    start = 5 if text.startswith("$env:") else 1
+    if opening != "$" or text[start : start + 1].isdecimal():
+        return 0
+    name = next((text[start:at] for at in range(start, len(text)) if not _is_in_name(text[at])), text[start:])
+    return start + len(name) if name else 0
+
+
+def _is_in_name(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
 
 
 def _is_word(text: str) -> bool:

@@ -12,6 +12,7 @@ _DECODED = 3
 """How often a string may be coded over."""
 _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
+_NOT_IN_NAMES = dict.fromkeys((*range(32), 127, *map(ord, "_-")))
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 _LONGEST_SCHEME = 40
 _IN_NUMBERS = frozenset("0123456789abcdef.:[]")
@@ -32,8 +33,21 @@ def folded_name(name: str) -> str:
 
     A sign at its start stays: `_id` and `id` are two.
     """
+    if name.isascii():
+        return name[:1].lower() + name[1:].lower().translate(_NOT_IN_NAMES)
     plain = folded(name)
     return plain[:1] + "".join(sign for sign in plain[1:] if sign not in "_-" and sign.isprintable())
+
+
+def may_be_name(name: str, wanted: str) -> bool:
+    """Return whether lenient readers match the name of an argument with a folded one in ASCII."""
+    # Most names begin with another letter, and folding thousands of them would take long.
+    return _first_sign(name[:1]) in ("", wanted[:1]) and folded_name(name) == wanted
+
+
+@lru_cache(maxsize=1024)
+def _first_sign(sign: str) -> str:
+    return folded(sign)[:1]
 
 
 def _is_format(sign: str) -> bool:

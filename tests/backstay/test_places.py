@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from backstay.policies.policy import Policy, rule
 from backstay.tools.tool import Tool
 from tests.requirements import promise
+from tests.work import calls_in
 
 EXAMPLE = "@example.com"
 SITE = "https://example.com"
@@ -595,6 +596,7 @@ CODED_URLS = [
             [
                 *("~/.ssh/authorized_keys", "~ana/.ssh/x", "~", "%7e/.ssh/x", " ~/.ssh/x", "$HOME/.ssh/x"),
                 *("%USERPROFILE%\\.ssh\\x", "$env:HOME/x", ".ssh/x", "./.ssh/x", ".//.ssh", "ana/.ssh/x", ".SSH/x"),
+                *("%HOMEDRIVE%%HOMEPATH%\\.ssh", "$HOME$SUB/x", "$(HOME)/x", " .ssh/x", "\t.ssh/x", "%09.ssh/x"),
             ],
             ["notes.txt", ".sshx", "x/.ssh", "/tmp/.ssh/x", "a ~/b", "~5 minutes", "$5", "keep it in .ssh"],
         ),
@@ -602,6 +604,8 @@ CODED_URLS = [
         ("starts_with", "/", ["~/x"], ["notes.txt", "a/b"]),
         ("starts_with", "C:\\Users\\ana", ["~\\x", "ana\\x", "Users/ana/x"], ["x", "D:\\ana"]),
         ("equals", "/etc/passwd", ["etc/passwd", "passwd", "~/x"], ["passwd/x", "etc"]),
+        ("equals", "C:\\Users\\ana", ["~\\x", "%USERPROFILE%", "$HOME/x", "ana"], ["x", "D:\\ana"]),
+        ("in", ["C:\\x", "D:\\Users\\ana"], ["%USERPROFILE%", "Users\\ana"], ["y", "E:\\ana"]),
         ("in", ["/etc/passwd", "/etc/group"], ["group", "$ROOT/etc/passwd"], ["x"]),
         ("contains", "/.ssh/", [".ssh/id_rsa", ["x", ".ssh/id_rsa"]], [".sshx/y", ["x", "y"]]),
         ("ends_with", "/.ssh/id_rsa", [".ssh/id_rsa", "id_rsa"], ["x_id_rsa", "id_rsa/x"]),
@@ -610,6 +614,17 @@ CODED_URLS = [
 def test_a_path_that_may_lead_to_a_forbidden_place_is_in_doubt(operator, operand, inside, outside):
     assert [value for value in inside if not stops(operator, operand, value)] == []
     assert [value for value in outside if stops(operator, operand, value)] == []
+
+
+@promise("policy:long-choices")
+def test_a_long_list_of_absolute_paths_takes_little_more_than_one_of_other_paths():
+    values = [f"file{number}/x.txt" for number in range(50)]
+    places = [f"srv/d{number}/e" for number in range(50)]
+    other, absolute = (
+        calls_in(lambda choices=choices: verdict("deny", {"when": {"x": {"in": choices}}}, {"x": values}))
+        for choices in (places, [f"/{place}" for place in places])
+    )
+    assert absolute < 1.15 * other
 
 
 @promise("policy:spelled")

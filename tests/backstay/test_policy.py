@@ -9,6 +9,7 @@ from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
 from tests.requirements import promise
+from tests.work import calls_in
 
 PUBLISHED = {
     "default": {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"},
@@ -280,6 +281,16 @@ def test_another_name_says_nothing_of_an_argument(other):
     public = {"deny": [{"tool": "a.b", "when": {"isPublic": {"equals": True}}}], "allow": ["a.*"]}
     assert verdict(public, "a.b", {"isPublic": False, other: True}) == "allow"
     assert verdict({"allow": public["deny"]}, "a.b", {"isPublic": True, other: False}) == "allow"
+
+
+@promise("policy:long-choices")
+def test_arguments_of_many_names_take_little_work():
+    many = {f"name{number}": 1 for number in range(2000)} | {"isPublic": False}
+    with_condition, without = (
+        calls_in(lambda rule=rule: verdict({"deny": [rule], "allow": ["a.*"]}, "a.b", many))
+        for rule in ({"tool": "a.b", "when": {"isPublic": {"equals": True}}}, {"tool": "a.c"})
+    )
+    assert with_condition - without < 4 * len(many)
 
 
 @promise("policy:conditions-unless")
