@@ -36,7 +36,7 @@ _SIGN = re.compile(
         |:[ \t]{0,2}[&*]?(?:'static[ \t])?[A-Za-z_][\w.:<>\[\]?]{0,40}[ \t]{1,3}=(?!=)
         |=|::?|\uff1a|%3[AaDd]|\\u003[dD])
       | (?P<flag>[ \t]{1,3}(?=[^\s=:|-])) )
-    (?:\*{1,2}(?=[ \t]))?[ \t]{0,10}(?:@|[bru]{1,2}(?=["']))?""",
+    (?:\*{1,2}(?=[ \t]))?[ \t]{0,10}(?:@|[bfru]{1,2}(?=["']))?""",
     re.VERBOSE,
 )
 """Between a colon and an equals sign is the type of a variable."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _BETWEEN = frozenset(" \t\r\n:,")
@@ -9,6 +10,8 @@ _SCAN = json.JSONDecoder().raw_decode
 _SIGN = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
 """One character as a literal holds it."""
 _OBJECT = re.compile(r"\{[ \t]*\"")
+_ALONE = re.compile(r"^[ \t]*(?P<object>\{)[ \t]*\r?$", re.MULTILINE)
+_MOST_FAILED = 20
 JOINT = ",\n"
 """Joins JSON texts of one line each: no literal holds a line break as it is."""
 Pairs = list[tuple[str, Any]]
@@ -38,6 +41,19 @@ def json_in(line: str) -> str:
         return held if held and isinstance(json.loads(held), dict) else ""
     except (ValueError, RecursionError):
         return ""
+
+
+def objects_in(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the objects of several lines begin and end in a string, as behind the prompt of a command."""
+    at = failed = 0
+    while failed < _MOST_FAILED and (found := _ALONE.search(text, at)) is not None:
+        try:
+            _, at = _SCAN(text, found.start("object"))
+        except (ValueError, RecursionError):
+            failed += 1
+            at = found.end()
+        else:
+            yield found.start("object"), at
 
 
 class LiteralChange(NamedTuple):

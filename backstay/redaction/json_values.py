@@ -20,6 +20,7 @@ from backstay.redaction.json_text import (
     ShapesDiffer,
     changes_of,
     json_in,
+    objects_in,
     signs_of,
 )
 from backstay.redaction.key_lines import key_lines_behind, with_leaf
@@ -257,7 +258,7 @@ class JsonRedactor:
         """Say which kind of secret follows in a list: `["Authorization", ...]`, `["--password", ...]`."""
         if not isinstance(shown, str) or len(shown) > _LONGEST_NAME or "=" in shown or ": " in shown:
             return None, False
-        sure = shown.startswith("--") or shown.lower() in _HEADERS
+        sure = (shown.startswith("--") and not shown.startswith("---")) or shown.lower() in _HEADERS
         paired = count == 2 or (count % 2 == at % 2 == 0 and "-" in shown)
         kind, certain = self.texts.read(shown) if paired or sure else (None, False)
         return (kind, sure) if certain else (None, False)
@@ -318,7 +319,7 @@ class JsonRedactor:
 
         Text that JSON writes with escapes is not seen in the string itself.
         """
-        lines = text.split("\n")
+        lines = self._objects(text, depth).split("\n")
         found = {at: held for at, line in enumerate(lines) if (held := json_in(line))}
         redacted = self._json(f"[{JOINT.join(found.values())}]", depth) if found else None
         parts = redacted[1:-1].split(JOINT) if redacted is not None else []
@@ -327,6 +328,14 @@ class JsonRedactor:
         for (at, held), part in zip(found.items(), parts, strict=True):
             lines[at] = lines[at].replace(held, part, 1)
         return "\n".join(lines)
+
+    def _objects(self, text: str, depth: int) -> str:
+        """Replace the secrets in the objects of several lines that a string holds."""
+        parts, done = list[str](), 0
+        for start, end in objects_in(text):
+            parts += [text[done:start], self._json(text[start:end], depth) or text[start:end]]
+            done = end
+        return "".join((*parts, text[done:]))
 
     def _json(self, text: str, depth: int) -> str | None:
         """Replace the secrets in a JSON text, and leave the rest as it is written; None when it is no JSON.

@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_BEGINNING = re.compile(r"-{4,5} ?BEGIN [A-Za-z0-9 ]{0,40}(?:PRIVATE|SECRET|[Ss]tatic) [Kk]")
+_KEY = "[A-Za-z0-9 ]{0,40}(PRIVATE|SECRET|[Ss]tatic) [Kk]"
+_BEGINNING = re.compile(f"-{{4,5}} ?BEGIN {_KEY}")
 _END = re.compile(r"-{4,5} ?END ")
+_END_OF_KEY = re.compile(f"{_END.pattern}{_KEY}")
 _MATERIAL = re.compile(r"\s*(?:[A-Za-z0-9+/=]{16,200}|[A-Z][A-Za-z-]{2,20}: [^\n]{1,200})?\s*")
 """A line of base64, a header such as `DEK-Info: ...`, or an empty line."""
 _MOST_LINES = 2000
@@ -21,19 +23,26 @@ def begins_key(text: str) -> bool:
 def key_lines_behind(items: list[Any], at: int) -> tuple[_Path, int, bool]:
     """Return where the key goes on that begins in an item: the path in each item, how many there are, and if it ends.
 
-    Without its end, only what must be a part of a key belongs to it.
+    Without its own end, only what must be a part of a key belongs to it.
     """
     path = _path_to(items[at])
-    count, is_material = 0, path is not None
-    for number, item in enumerate(items[at + 1 : at + 1 + _MOST_LINES] if path is not None else (), 1):
-        line = _leaf_at(item, path or ())
+    if path is None:
+        return (), 0, False
+    *_, kind = _BEGINNING.findall(_leaf_at(items[at], path) or "")
+    count, is_material = 0, True
+    for number, item in enumerate(items[at + 1 : at + 1 + _MOST_LINES], 1):
+        line = _leaf_at(item, path)
         if line is None or begins_key(line):
             break
         if _END.search(line):
-            return path or (), number, True
-        is_material = is_material and _MATERIAL.fullmatch(line) is not None
+            end = _END_OF_KEY.search(line)
+            return (path, number, True) if end and end[1] == kind else (path, count, False)
+        fits = _MATERIAL.fullmatch(line) is not None
+        if not fits and len(line.split()) > 1:
+            break
+        is_material = is_material and fits
         count += is_material
-    return path or (), count, False
+    return path, count, False
 
 
 def with_leaf(item: Any, path: _Path, change: Callable[[str], str]) -> Any:

@@ -13,6 +13,7 @@ _LINE = re.compile(
     (?:(?P<key>"[^"\n]*"|'[^'\n]*'|[^\s:\#"'][^:\n]*):(?=[ \t\r]|$)[ \t]*)?(?P<value>[^\r\n]*)""",
     re.VERBOSE | re.MULTILINE,
 )
+_COMMENT = re.compile(r"[ \t]#.*")
 _NO_VALUE = re.compile(r"(?:!\S{1,80}[ \t]*)?(?:[|>][0-9+-]{0,2})?[ \t]*(?:\#.*)?|\{[ \t]*\}|---.*")
 
 
@@ -25,15 +26,27 @@ def manifests_in(text: str) -> Iterator[Span]:
         if not line["key"] and not line["value"].strip():
             continue
         column = len(line["indent"])
+        if not line["key"] and line["value"].startswith("#"):
+            for other, mapping in opened.items():
+                if other < column and mapping.in_data:
+                    mapping.take_comment(line)
+            continue
         is_new = "-" in line["indent"] or line["value"].startswith("---")
-        for closed in [other for other in opened if other > column or (is_new and other == column)]:
-            yield from opened.pop(closed).secrets()
+        yield from _closed(opened, column + (not is_new))
         for other, mapping in opened.items():
             if other < column and mapping.in_data:
                 mapping.take(line)
         opened.setdefault(column, _Mapping()).read(line)
-    for mapping in opened.values():
+    yield from _closed(opened, 0)
+
+
+def _closed(opened: dict[int, "_Mapping"], least: int) -> Iterator[Span]:
+    """Close the mappings from a column on, and yield the values of Secrets."""
+    for column in sorted((other for other in opened if other >= least), reverse=True):
+        mapping = opened.pop(column)
         yield from mapping.secrets()
+        if opened:
+            opened[max(opened)].listed += mapping.found
 
 
 class _Mapping:
@@ -41,10 +54,13 @@ class _Mapping:
 
     def __init__(self) -> None:
         self.in_data = False
-        self._is_secret = False
+        self._kind = ""
         self._entries = 0
         """The column of the entries of its data."""
-        self._found: list[tuple[int, int]] = []
+        self.found: list[tuple[int, int]] = []
+        """The values of its data."""
+        self.listed: list[tuple[int, int]] = []
+        """Those of mappings right within it, of which a list of Secrets does not say the kind."""
 
     def read(self, line: re.Match[str]) -> None:
         """Read a line of its own keys."""
@@ -52,7 +68,7 @@ class _Mapping:
         self.in_data = key in DATA_FIELDS
         self._entries = 0
         if key == "kind":
-            self._is_secret = line["value"].strip(" \t\"'") == SECRET
+            self._kind = _COMMENT.sub("", line["value"]).strip(" \t\"'")
         elif self.in_data:
             self._keep(line, line.start("value"))
 
@@ -63,6 +79,11 @@ class _Mapping:
         is_entry = line["key"] and column == self._entries
         self._keep(line, line.start("value") if is_entry else line.end("indent"))
 
+    def take_comment(self, line: re.Match[str]) -> None:
+        """Take a line that is a comment, or a part of a longer value."""
+        if 0 < self._entries < len(line["indent"]):
+            self.found.append(line.span("value"))
+
     def _keep(self, line: re.Match[str], start: int) -> None:
         text, end = line.string, line.end()
         if _NO_VALUE.fullmatch(text, start, end) is not None:
@@ -70,9 +91,9 @@ class _Mapping:
         if end - start > 1 and text[start] in "\"'" and text[end - 1] == text[start]:
             start, end = start + 1, end - 1
         if end > start and not is_placeholder(text[start:end]):
-            self._found.append((start, end))
+            self.found.append((start, end))
 
     def secrets(self) -> Iterator[Span]:
-        """Yield the values of its data if it is a Secret."""
-        if self._is_secret:
-            yield from ((start, end, "secret") for start, end in self._found)
+        """Yield the values of its data if it is a Secret, and those of a list of Secrets."""
+        found = {SECRET: self.found, SECRETS: self.listed}.get(self._kind, ())
+        yield from ((start, end, "secret") for start, end in found)

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+import sys
 from collections.abc import Callable, Iterator
 
 from backstay.data_files import data_beside
@@ -39,6 +40,13 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "random_segment": _has_random_segment,
     "looks_secret": looks_secret,
 }
+_CURL_COMMAND = re.compile(
+    r"""(?<![\w-])curl(?![\w-])
+    (?: '[^']{0,8000}' | "[^"]{0,8000}" | [^;|&\r\n] | &(?!&)
+      | (?<=[\\^`])\r?\n | \r?\n(?=[ \t]{0,40}-) ){0,2000}+""",
+    re.VERBOSE,
+)
+"""A command of curl to its end: a line continues behind a mark, or with an option."""
 _Patterns = list[tuple[list[str], str, re.Pattern[str], Callable[[str], bool]]]
 _KEYS_AND_URLS, _COMMANDS, _CURL = (
     [(row["signs"], row["kind"], re.compile(row["pattern"]), _CHECKS[row["secret"]]) for row in rows]
@@ -59,13 +67,14 @@ def commands_in(text: str) -> Iterator[Span]:
     """Yield the passwords that commands pass to programs, and the signatures of URLs."""
     yield from _matches(text, _COMMANDS)
     if "curl" in text:
-        yield from _matches(text, _CURL)
+        for command in _CURL_COMMAND.finditer(text):
+            yield from _matches(text, _CURL, *command.span())
 
 
-def _matches(text: str, patterns: _Patterns) -> Iterator[Span]:
+def _matches(text: str, patterns: _Patterns, start: int = 0, end: int = sys.maxsize) -> Iterator[Span]:
     for signs, kind, pattern, is_secret in patterns:
         if _has_any(text, signs):
-            for found in pattern.finditer(text):
+            for found in pattern.finditer(text, start, end):
                 if is_secret(found[1]):
                     yield *found.span(1), kind
 

@@ -18,6 +18,8 @@ _MOST_SIGNS = frozenset("_- .")
 _BARS = str.maketrans(dict.fromkeys("\u2502\u2503\u2551", "|"))
 """What drawn tables have between their columns."""
 _LINES = frozenset("-=" + "".join(map(chr, range(0x2500, 0x2580))))
+_PLAIN = frozenset("-= :\t\u2500\u2501\u2550")
+"""What a rule has between the joints of several columns."""
 _IN_RULES = _LINES | frozenset(" \t|:+\r")
 _INSERTED = re.compile(r"\(([^()]{1,600})\)\s{0,9}values?\s{0,9}((?:\([^()]{1,4000}\)[,\s]{0,9}){1,50})", re.IGNORECASE)
 _TUPLE = re.compile(r"\(([^()]{1,4000})\)")
@@ -61,15 +63,21 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
         sensitive, sign, width = _header(_with_bars(text[start:done]), names) if short else ({}, "", 0)
-        at = done + 1
+        at, was_rule = done + 1, False
         while sensitive and at < len(text):
             line = _with_bars(text[at : _line_end(text, at)])
             is_rule = _IN_RULES.issuperset(line) and not _LINES.isdisjoint(line)
-            if line.count(sign) != width - 1 and not (is_rule and sign == "|"):
+            if line.count(sign) != width - 1 and not (is_rule and sign == "|" and _goes_on(line, was_rule=was_rule)):
                 break
             if not is_rule:
                 yield from _cells(line.rstrip("\r"), at, sign, sensitive)
+            was_rule = is_rule
             done = at = at + len(line) + 1
+
+
+def _goes_on(rule: str, *, was_rule: bool) -> bool:
+    """Return whether a table goes on with a rule: two in succession end one and begin another, as does a plain one."""
+    return not was_rule and any(sign not in _PLAIN for sign in rule.strip())
 
 
 def _with_bars(line: str) -> str:

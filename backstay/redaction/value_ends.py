@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from backstay.redaction.entropy import looks_secret
+from backstay.redaction.entropy import is_worded, looks_secret
 from backstay.redaction.harmless import PASSWORDS, has_function_words, is_sentence
 
 _BARE = re.compile(
@@ -26,15 +26,17 @@ _BEFORE_SETTING = re.compile(
 _LONGEST_BEFORE = 200
 _ENDS = {'"': re.compile('"'), "'": re.compile("'"), ";": re.compile(r"""[;"'`\s]""")}
 """What ends the string, or the part of a connection string, that a setting has for itself, by what it begins with."""
-_SETTING = re.compile(
-    r"""(?![{\[][\s"'{\[%\\])
+_COMMAND = r"[;&|]{1,2}(?:\.{0,2}/)?[a-z][a-z-]{1,30}(?:[\s;&|/]|\Z)"
+_SETTING = r"""(?![{\[][\s"'{\[%\\]|\{[\w-]{1,40}:)
     (?:(?! [;&,|]{1,2}[ \t]{0,4}[A-Za-z_][\w.-]{1,40}=[^=\s] | ,[ \t]{0,4}["']?[A-Za-z_][\w-]{1,40}["']?:[ \t]
-         | [;&,|]{1,4}(?:\s|\Z) | [;&|]{1,2}(?:\.{0,2}/)?[a-z][a-z-]{1,30}(?:[\s;&|/]|\Z)
-         | ["'\\]{1,4}[;,)}\]]{0,4}(?:\s|\Z) | \\[nrtu"'] | \$[({] | <[/A-Za-z!] )
-      [^\s`]){1,4096}""",
-    re.VERBOSE,
-)
+         | [;&,|]{1,4}(?:\s|\Z) | COMMAND
+         | ["'\\]{1,4}[;,)}\]]{0,4}(?:\s|\Z) | \\[nrtu"'] | \$[({] | [%\#]\{[A-Za-z_][\w.]{0,80}\} | </[A-Za-z] | <!
+         | <[A-Za-z][^<>\s]{0,80}(?:[ ][^<>\r\n]{0,200})?> )
+      [^\s`]){1,4096}"""
 """All of a line, to where another setting, a command or markup begins."""
+_OF_SHELL, _OF_FILE = (re.compile(_SETTING.replace("COMMAND", end), re.VERBOSE) for end in (_COMMAND, r"\Z"))
+_LISTED = re.compile(r"""[ \t]{0,80}-[ \t]{1,4}["']?""")
+"""What is before a setting in a list of YAML, where nothing is a command."""
 _LEAST_SETTING = 6
 _GROUPS = re.compile(
     r"""(?:[a-z]{4}(?:[ \u00a0][a-z]{4}){3} | [A-Za-z0-9]{4}(?:[ \u00a0][A-Za-z0-9]{4}){5})
@@ -44,7 +46,7 @@ _GROUPS = re.compile(
 """A password for one program, as Google and WordPress show it."""
 _BLANKS = (" ", "\u00a0")
 _IN_BRACES = re.compile(
-    r"""\{(?!\{[^{}]{0,200}\}\})(?P<value>(?:[^}\r\n]|\}\}){1,512})\}(?!\})
+    r"""\{(?!\{[^{}]{0,200}\}\}|\s{0,4}["']?[A-Za-z_][\w-]{0,40}["']?\s{0,4}:)(?P<value>(?:[^}\r\n]|\}\}){1,512})\}(?!\})
     (?=[ \t]{0,9}(?P<end>;|["'`\r\n]|\Z))""",
     re.VERBOSE,
 )
@@ -52,7 +54,9 @@ _IN_BRACES = re.compile(
 _TAG = re.compile(r"(?:!(?:unsafe|!?(?:str|binary))|!<[^>\s]{1,100}>|&[A-Za-z][\w-]{0,40})[ \t]{1,9}")
 """What YAML has before a value and does not change it; other tags refer to a value elsewhere."""
 _BLOCK = re.compile(r"[|>][0-9+-]{0,2}[ \t]{0,40}(?:\#[^\r\n]*)?\r?\n")
-_BLOCK_LINE = re.compile(r"(?P<indent>[ ]*)(?P<text>[^\r\n]*)(?:\r?\n|\Z)")
+_BLOCK_LINE = re.compile(r"(?P<indent>[ ]{0,400}+)(?P<text>[^\r\n]{0,4096}+)(?P<end>\r?\n|\Z)?")
+_NO_PHRASE = re.compile(r"""(?:^|[\s"'])\$[A-Za-z_({]|^[\w.-]{1,80}:(?:\s|$)""")
+"""A variable, or another key."""
 _BEFORE_BLOCK = frozenset(" -?\"'")
 _MOST_LINES = 200
 _VARIABLE = re.compile(r"[A-Za-z_][\w.]{0,80}")
@@ -102,19 +106,46 @@ def _in_block(text: str, at: int, operator: Operator) -> tuple[int, int]:
     if column > _LONGEST_BEFORE or not _BEFORE_BLOCK.issuperset(text[line : operator.name_start]):
         return at, at
     lines: list[re.Match[str]] = []
-    while at < len(text) and len(lines) < _MOST_LINES and (found := _BLOCK_LINE.match(text, at)):
-        if found["text"].strip() and len(found["indent"]) <= column:
+    here = at
+    for _ in range(_MOST_LINES):
+        found = _BLOCK_LINE.match(text, here)
+        if found is None or here == len(text):
             break
-        lines += [found] if found["text"].strip() else []
-        at = found.end()
-    is_plain = all(len(each["text"].split()) == 1 for each in lines)
-    if not lines or not (is_plain or _is_phrase(lines, operator)):
+        if found["end"] is None:
+            return at, at
+        here = found.end()
+        if not found["text"].strip():
+            continue
+        if len(found["indent"]) <= column:
+            break
+        lines.append(found)
+        # Blocks within blocks would be looked at over and over, so the first line that is none of a secret ends it.
+        if not (_is_plain(found) or (len(lines) == 1 and _is_phrase(found, operator))):
+            return at, at
+        if len(lines) > 1 and not _is_plain(lines[0]):
+            return at, at
+    if not lines or (len(lines) > 1 and not _is_secret(lines, operator)):
         return at, at
     return lines[0].start("text"), lines[-1].start("text") + len(lines[-1]["text"].rstrip())
 
 
-def _is_phrase(lines: list[re.Match[str]], operator: Operator) -> bool:
-    return len(lines) == 1 and operator.kind in PASSWORDS and not is_sentence(lines[0]["text"])
+def _is_plain(line: re.Match[str]) -> bool:
+    """Return whether a line of a block is a single word."""
+    return len(line["text"].split()) == 1
+
+
+def _is_phrase(line: re.Match[str], operator: Operator) -> bool:
+    """Return whether a line of several words may be a password."""
+    text = line["text"]
+    if operator.kind not in PASSWORDS or _NO_PHRASE.search(text) or is_sentence(text):
+        return False
+    return looks_secret("".join(text.split()))
+
+
+def _is_secret(lines: list[re.Match[str]], operator: Operator) -> bool:
+    """Return whether several lines of a block are a secret and not words."""
+    joined = "".join(line["text"] for line in lines)
+    return any(map(str.isdecimal, joined)) if operator.kind in PASSWORDS else looks_secret(joined)
 
 
 def _in_braces(text: str, at: int, operator: Operator) -> tuple[int, int] | None:
@@ -134,7 +165,7 @@ def _bare_end(text: str, at: int, operator: Operator) -> int:
         return len(text[: rest.end()].rstrip()) if rest else at
     is_password = operator.kind in PASSWORDS
     groups = _GROUPS.match(text, at) if is_password and text[at + 4 : at + 5] in _BLANKS else None
-    if groups is not None and not has_function_words(groups.group()):
+    if groups is not None and not has_function_words(groups.group()) and not _is_worded(groups.group()):
         return groups.end()
     bare = (_CHOSEN if operator.spaced and is_password else _BARE).match(text, at)
     end = bare.end() if bare else at
@@ -143,9 +174,17 @@ def _bare_end(text: str, at: int, operator: Operator) -> int:
     return end
 
 
+def _is_worded(groups: str) -> bool:
+    plain = "".join(groups.split())
+    return plain.isalpha() and is_worded(plain)
+
+
 def _setting_end(text: str, at: int, operator: Operator) -> int:
     """Return where the value of a setting ends that has a line or a string for itself; 0 for what looks like words."""
-    found = _SETTING.match(text, at, _farthest(text, at, operator.name_start))
+    line = text.rfind("\n", max(operator.name_start - _LONGEST_BEFORE, 0), operator.name_start) + 1
+    is_listed = _LISTED.fullmatch(text, line, operator.name_start) is not None
+    setting = _OF_FILE if operator.spaced or is_listed else _OF_SHELL
+    found = setting.match(text, at, _farthest(text, at, operator.name_start))
     if found is None or (operator.spaced and text[at] in "{["):
         return 0
     value = found.group()

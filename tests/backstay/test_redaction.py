@@ -9,6 +9,7 @@ from backstay.redaction.handles import handle_for, handles_in
 from backstay.redaction.redactor import Redactor, mask, redact_payload
 from tests.requirements import promise
 from tests.sizes import sized, spread
+from tests.work import calls_in
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -296,6 +297,15 @@ def test_a_long_hostile_text_is_redacted(piece):
 
 
 @promise("secrets:odd-payloads")
+def test_blocks_within_blocks_are_looked_at_once():
+    few, many = (
+        "".join(" " * (number % 190) + "password: |\n" for number in range(count)) + " " * 191 + "x y\n" * 200
+        for count in (100, 800)
+    )
+    assert calls_in(lambda: redact_payload(many)) < 12 * calls_in(lambda: redact_payload(few))
+
+
+@promise("secrets:odd-payloads")
 def test_values_that_are_no_json_are_redacted_too():
     loop = []
     loop.append(loop)
@@ -387,6 +397,12 @@ MANIFEST_LIST = "items:\n- " + MANIFEST_TEXT.rstrip().replace("\n", "\n  ") + "\
         MANIFEST_TEXT.replace("kind: Secret\n", "").replace("data:\n", "kind: Secret\ndata:\n", 1),
         f"kind: ConfigMap\ndata:\n  a: kept\n---\n{MANIFEST_TEXT}",
         MANIFEST_LIST,
+        MANIFEST_TEXT.replace("kind: Secret", "kind: Secret  # opaque"),
+        MANIFEST_TEXT.replace("  host:", "# the host\n  # in the cluster\n  host:"),
+        MANIFEST_LIST.replace("kind: Secret\n", "x: y\n").replace(
+            "- kind: ConfigMap\n  data: {a: kept}\n", "kind: SecretList"
+        ),
+        f"$ kubectl get secret desk -o json\n{json.dumps(MANIFEST, indent=4)}\n$ cat x\n{{\n",
     ],
 )
 def test_all_data_of_a_secret_of_kubernetes_is_masked_under_any_name(payload):
@@ -436,6 +452,17 @@ def test_users_that_curl_signs_in_as_are_masked():
     assert redact_payload("curl -u q7ZkX4t0Wm9rB2vKx8: x") == "curl -u [REDACTED:api_key]: x"
     for command in ("curl -u ana: x", "docker run -u1000:1000 curlimages/curl x", "curl -uana:$PASSWORD x"):
         assert redact_payload(command) == command
+    joined = "curl -sSu ana:walnut99 'https://example.com/?a;b|c&&d' \\\n  -sb '{}'\n".replace("{}", COOKIES)
+    shown = joined.replace("walnut99", "[REDACTED:password]").replace(COOKIES, "[REDACTED:cookie]")
+    assert redact_payload(joined) == shown
+
+
+@promise("secrets:curl")
+@pytest.mark.parametrize("joint", [" && ", "; ", " | ", " || ", "\n"])
+def test_options_of_other_commands_than_curl_stay(joint):
+    for command in ("git checkout -b feature=abc12345xyz", "docker run -u app:app x", "run -uapp:app12 x"):
+        for text in (f"{command}{joint}curl x", f"curl x{joint}{command}"):
+            assert redact_payload(text) == text
 
 
 KEY_LINES = ["DEK-Info: AES-256-CBC,4F2A", "", *(f"q7Zk/X4t0Wm9rB2vKx8Lw{number}" for number in range(3)), "ab=="]
@@ -492,7 +519,7 @@ def test_lines_of_json_are_looked_at_together_and_stay_as_they_are_written():
     assert DATA["url"] not in redact_payload(f"annotations:\n  last: |\n    {secret}\n{secret}")
 
 
-CHOSEN = ["k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
+CHOSEN = ["k9Vq2<aLm8xT", "k9&Vq2;Lm8xTz4", "W]8,kR{2;vQ9|tLx4&Zp", "ab9'cd\"7x", "{k9[2]}vQ", "k9<2>vQ;;x", "b2;c3d=="]
 
 
 @promise("secrets:unquoted")
@@ -514,9 +541,11 @@ def test_an_unquoted_value_is_masked_to_its_end(setting, secret):
 
 
 @promise("secrets:unquoted")
-@pytest.mark.parametrize("secret", ["ab9,cd9xk2", "k9'Vq2{Lm8}", "a9]1[b,c'd"])
-def test_an_unquoted_password_of_yaml_is_masked_to_its_end(secret):
-    text = "db:\n  user: bo\n  password: {}\n  port: 1"
+@pytest.mark.parametrize("secret", ["ab9,cd9xk2", "k9'Vq2{Lm8}", "a9]1[b,c'd", "Xk92;meadow", "Kx9T4w;orbit&Lm8zQ2vR"])
+@pytest.mark.parametrize(
+    "text", ["db:\n  user: bo\n  password: {}\n  port: 1", "environment:\n  - DB_PASSWORD={}\n  - PORT=1"]
+)
+def test_an_unquoted_password_of_yaml_is_masked_to_its_end(text, secret):
     assert redact_payload(text.replace("{}", secret)) == text.replace("{}", "[REDACTED:password]")
 
 
@@ -551,6 +580,10 @@ def test_a_block_of_yaml_is_masked_to_its_end_and_prose_or_a_reference_stays():
         "password: !Ref DbPassword9\n",
         "password: *pw\n",
         "password: |\nuser: walnut99\n",
+        "token: |\n  JWT\n  opaque\n",
+        "password: |\n  echo $PW1\n",
+        "password: |\n  see the other file\n",
+        "password: |\n  passphrase: |\n",
     ):
         assert redact_payload(text) == text
 
@@ -621,6 +654,12 @@ def test_what_follows_an_unquoted_value_stays(text):
         "SECRET_KEY={{ vault_key1 }}",
         "password: [one1, two2]",
         "password: {type: String1}",
+        "let password={value:'a1'};",
+        "password={id: 1};",
+        'password=f"{user1}"',
+        "password=%{PW1}",
+        "- Password: sent last week okay",
+        "pass: four five nine zero",
     ],
 )
 def test_words_behind_a_name_are_not_taken_for_an_unquoted_secret(text):
@@ -658,6 +697,20 @@ def test_what_follows_a_private_key_in_a_list_stays():
         assert redact_payload(payload)[1] == payload[1]
 
 
+@promise("secrets:key-lines")
+@pytest.mark.parametrize(
+    "between",
+    [
+        ["apples", "-----END CERTIFICATE-----", "pears"],
+        ["apples", "-----END RSA PUBLIC KEY-----", "pears"],
+        ["apples", "it is pears today", "plums", KEY_FILE[-2]],
+    ],
+)
+def test_only_what_an_own_end_closes_belongs_to_a_private_key_in_a_list(between):
+    for rows in ([KEY_FILE[1], *between, "end"], [{"a": row} for row in (KEY_FILE[1], *between, "end")]):
+        assert redact_payload(rows)[1:] == rows[1:]
+
+
 CLIENT_TABLE = "+------+----+\n| user | password |\n+------+----+\n| bo | {0} |\n| cy | {1} |\n+------+----+\n"
 
 
@@ -684,6 +737,11 @@ def test_a_table_ends_where_its_columns_end():
     assert redact_payload(text) == text
     text = "| name | password |\n|---|---|\n| bo | {} |\n\nname | everybody\n"
     assert redact_payload(text.format("maplewalnut")) == text.format("[REDACTED:password]")
+    text = "| name | password |\n|---|---|\n| bo | {} |\n---\n| name | everybody |\n"
+    assert redact_payload(text.format("maplewalnut")) == text.format("[REDACTED:password]")
+    other = CLIENT_TABLE.replace("password", "city").format("Oslo", "Paris")
+    for text in (CLIENT_TABLE, CLIENT_TABLE.translate(str.maketrans("|+-", "\u2502\u253c\u2500"))):
+        assert redact_payload(text.format("maplewalnut", "b") + other).endswith(other)
 
 
 SMALL, CAPITALS, UUID = "k3v9x0q7w2z8m4t6r1y5b0n7", "Q7ZK" * 9 + "X4T0", "9f3c1a7e-5b2d-4e8f-a6c0-7d1b3e5f9a2c"
