@@ -70,7 +70,7 @@ class Model(Activities):
         paused or reset the activity, or has reset the run while it waited.
         """
         if is_retry():
-            raise WorkerLost("the activity was scheduled anew by an operator, and may have asked the model before")
+            raise WorkerLost("an operator had the activity scheduled again, and it may have asked the model before")
         return await self.asked(ask)
 
     async def asked(self, ask: calls.AskModel) -> Decision:
