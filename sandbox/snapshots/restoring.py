@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from backstay.errors import WorkspaceChanging
-from sandbox.snapshots.access_lists import WOULD_BE_LOST, would_lose_list
 from sandbox.snapshots.blobs import SnapshotBlobs
 from sandbox.snapshots.files import (
     DIRECTORY,
@@ -115,7 +114,7 @@ class Restoring:
             node = self._wanted.get(path)
             if node is None or node.kind == "directory":
                 continue
-            if path in self._skipped or self._would_lose_list(path) or self._link(path, str(len(self._staged))):
+            if self._link(path, str(len(self._staged))):
                 continue
             name = self._staged[path] = str(len(self._staged))
             if node.kind == "symlink":
@@ -132,17 +131,6 @@ class Restoring:
                 os.close(opened)
         files = [path for path in self._staged if self._wanted[path].kind == "file"]
         at_once(self._finish, [path for path in files if path not in self._linked])
-
-    def _would_lose_list(self, path: str) -> bool:
-        """Leave a file alone that has an access control list, which is in no snapshot; return whether it has."""
-        current = self._current.get(path)
-        if current is None or current.kind != "file":
-            return False
-        with suppress(OSError):
-            above, _, name = path.rpartition("/")
-            if would_lose_list(self._directory(above), name, self._staging):
-                self._skip(self.failed, path, f"it {WOULD_BE_LOST}")
-        return path in self._skipped
 
     def _link(self, path: str, name: str) -> bool:
         """Stage another name of the same file, if one is staged or in its place as wanted; return whether it is."""

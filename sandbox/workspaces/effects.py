@@ -25,8 +25,6 @@ from backstay.errors import (
 from backstay.frozen import Frozen
 from backstay.policies.network import sites_of
 from backstay.shown import counted
-from sandbox.guest.files.places import FileToolRefused, parts_of
-from sandbox.snapshots.access_lists import WOULD_BE_LOST, file_would_lose_list
 from sandbox.snapshots.blobs import disk_faults
 from sandbox.snapshots.files import shown
 from sandbox.snapshots.snapshots import Snapshots
@@ -41,8 +39,6 @@ _UNFINISHED = "unfinished"
 _UNTOLD = "untold"
 _OF_UNDO = "/undo"
 """How the id of an undo ends; its record is pruned with those of its run."""
-_REWRITING = frozenset({"write_file", "edit_file"})
-"""Tools that write a file anew in place of an old one."""
 _MOST_CHANGES = 200
 _MOST_ARTIFACTS = 1000
 _MOST_RESTORED = 200
@@ -101,8 +97,6 @@ class WorkspaceEffects:
         known = self._recorded(call.effect)
         if known is not None and known.answer is not None:
             return {"ok": known.answer}
-        if lost := await asyncio.to_thread(self._list_lost_by, call):
-            return {"error": lost}
         try:
             taken = await asyncio.to_thread(self._take_before)
         except SnapshotRefused as error:
@@ -176,17 +170,6 @@ class WorkspaceEffects:
             return {"error": "; ".join([done + "; ".join(left[:_MOST_LEFT]) + more, *kept.values()])}
         listed = [ascii(path)[1:-1] for path in restored.paths[:_MOST_RESTORED]]
         return {"ok": {"restored": listed, "count": len(restored.paths)} | kept}
-
-    def _list_lost_by(self, call: WorkspaceCall) -> str:
-        """Return why a file is not written anew, or nothing; no jail may read its access control list."""
-        if call.tool not in _REWRITING:
-            return ""
-        # The tool itself says what is wrong with such a path.
-        with suppress(FileToolRefused, SnapshotRefused):
-            path = "/".join(parts_of(str(call.arguments.get("path", ""))))
-            if path and file_would_lose_list(self._root, path):
-                return f"{shown(path)}: it {WOULD_BE_LOST}"
-        return ""
 
     def _take_before(self) -> Snapshot:
         taken = self._snapshots.take(self._root)

@@ -6,7 +6,6 @@ import os
 import re
 import socket
 import stat
-import struct
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,52 +47,6 @@ async def test_a_write_keeps_the_mode_of_the_file_and_no_other_name_of_it(desk: 
     await desk.ask("write_file", path="run.sh", content="new")
     assert stat.S_IMODE((desk.root / "run.sh").stat().st_mode) == 0o750
     assert (desk.root / "other").read_text(encoding="ascii") == "old"
-
-
-ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
-
-
-def listing(path: Path, name: str, user: int) -> None:
-    """Let one more user read and write; the test is skipped where the file system has no access control lists."""
-    entries = [(0x01, 7, -1), (0x02, 6, user), (0x04, 0, -1), (0x10, 6, -1), (0x20, 0, -1)]
-    packed = b"".join(struct.pack("<HHi", *entry) for entry in entries)
-    try:
-        os.setxattr(path, name, struct.pack("<I", 2) + packed)
-    except OSError as error:
-        pytest.skip(f"no {name} on this file system: {error.strerror}")
-
-
-@promise("workspaces:access-lists")
-async def test_a_file_with_an_access_list_is_written_by_no_tool_and_no_undo(desk: Desk):
-    (desk.root / "sub").mkdir()
-    kept = desk.root / "sub" / "kept"
-    kept.write_text("old", encoding="ascii")
-    listing(kept, ACCESS, 12345)
-    (desk.root / "gone").write_text("gone", encoding="ascii")
-    refused = "it has an access control list, which would be lost; change it by a command"
-    await desk.ask("run", effect="e", command="echo new > sub/kept; rm gone")
-    facts = kept.stat()
-    for path in ("sub/kept", "/workspace/sub/./kept"):
-        assert f"sub/kept: {refused}" in await desk.ask("write_file", path=path, content="newer")
-    assert refused in await desk.ask("edit_file", path="sub/kept", old="new", new="newer")
-    assert f"'sub/kept': {refused}" in await desk.ask("restore", effect="e")
-    assert (kept.read_text(encoding="ascii"), kept.stat().st_ino) == ("new\n", facts.st_ino)
-    assert ACCESS in os.listxattr(kept)
-    assert (desk.root / "gone").read_text(encoding="ascii") == "gone"
-    os.removexattr(kept, ACCESS)
-    assert (await desk.ask("write_file", path="sub/kept", content="newer"))["changed"] == 1
-
-
-@promise("workspaces:access-lists")
-async def test_a_list_that_is_inherited_is_no_obstacle_and_one_that_would_come_is(desk: Desk):
-    (desk.root / "bare").write_text("old", encoding="ascii")
-    listing(desk.root, DEFAULT, 12345)
-    (desk.root / "inherits").write_text("old", encoding="ascii")
-    before = os.getxattr(desk.root / "inherits", ACCESS)
-    assert (await desk.ask("write_file", effect="e", path="inherits", content="new"))["changed"] == 1
-    assert (await desk.ask("restore", effect="e"))["restored"] == ["inherits"]
-    assert os.getxattr(desk.root / "inherits", ACCESS) == before
-    assert "access control list" in await desk.ask("write_file", path="bare", content="new")
 
 
 @promise("workspaces:paths")
