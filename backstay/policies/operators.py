@@ -246,7 +246,7 @@ def _may_lead(path: tuple[str, ...], place: tuple[str, ...], *, whole: bool) -> 
     return (
         last != ""
         and last in path
-        and any(sign == last and place[-at:] == path[:at] for at, sign in enumerate(path, 1))
+        and any(sign == last and place[-at:] == path[:at] for at, sign in enumerate(path[: len(place)], 1))
     )
 
 

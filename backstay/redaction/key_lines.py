@@ -10,6 +10,8 @@ _END = re.compile(r"-{4,5} ?END ")
 _END_OF_KEY = re.compile(f"{_END.pattern}{_KEY}")
 _MATERIAL = re.compile(r"\s*(?:[A-Za-z0-9+/=]{16,200}|[A-Z][A-Za-z-]{2,20}: [^\n]{1,200})?\s*")
 """A line of base64, a header such as `DEK-Info: ...`, or an empty line."""
+_NUMBERED = re.compile(r"\s*\d\S{0,40}(?:\s+\S{1,40})?\s+[A-Za-z0-9+/=-]{4,200}\s*")
+"""A line with its number or a time in front."""
 _MOST_LINES = 2000
 _Path = tuple[str | int, ...]
 
@@ -38,7 +40,7 @@ def key_lines_behind(items: list[Any], at: int) -> tuple[_Path, int, bool]:
             end = _END_OF_KEY.search(line)
             return (path, number, True) if end and end[1] == kind else (path, count, False)
         fits = _MATERIAL.fullmatch(line) is not None
-        if not fits and len(line.split()) > 1:
+        if not fits and len(line.split()) > 1 and not _NUMBERED.fullmatch(line):
             break
         is_material = is_material and fits
         count += is_material

@@ -42,9 +42,10 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 }
 _CURL_COMMAND = re.compile(
     r"""(?<![\w-])curl(?![\w-])
-    (?: '[^']{0,8000}' | "[^"]{0,8000}" | [^;|&\r\n] | &(?!&)
+    (?: \^"(?:\\\^"|(?!\^").){0,100000}+\^" | '[^']{0,100000}+' | "(?:[^"\\]|\\.){0,100000}+"
+      | \\[^\r\n] | [^;|&\r\n] | &(?!&)
       | (?<=[\\^`])\r?\n | \r?\n(?=[ \t]{0,40}-) ){0,2000}+""",
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 """A command of curl to its end: a line continues behind a mark, or with an option."""
 _Patterns = list[tuple[list[str], str, re.Pattern[str], Callable[[str], bool]]]

@@ -63,15 +63,16 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER
         sensitive, sign, width = _header(_with_bars(text[start:done]), names) if short else ({}, "", 0)
-        at, was_rule = done + 1, False
+        at, was_rule, is_first = done + 1, False, True
         while sensitive and at < len(text):
             line = _with_bars(text[at : _line_end(text, at)])
             is_rule = _IN_RULES.issuperset(line) and not _LINES.isdisjoint(line)
-            if line.count(sign) != width - 1 and not (is_rule and sign == "|" and _goes_on(line, was_rule=was_rule)):
+            goes_on = is_rule and sign == "|" and (is_first or _goes_on(line, was_rule=was_rule))
+            if line.count(sign) != width - 1 and not goes_on:
                 break
             if not is_rule:
                 yield from _cells(line.rstrip("\r"), at, sign, sensitive)
-            was_rule = is_rule
+            was_rule, is_first = is_rule, False
             done = at = at + len(line) + 1
 
 

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from sqlalchemy import URL
 
@@ -25,7 +26,7 @@ def hosts_of(url: URL) -> list[Host]:
     Hosts behind the question mark come before that in front of it. One port, or none, counts for all of them.
     """
     tokens = _parts(url.query.get("host"))
-    named = [_split(token) for token in tokens] if tokens else [(url.host or "", "")]
+    named = [_split(token) for token in tokens] if tokens else [(unquote(url.host or ""), "")]
     ports = _parts(url.query.get("port")) or ["" if url.port is None else str(url.port)]
     if len(ports) == 1:
         ports = ports * len(named)
@@ -46,7 +47,12 @@ async def connect_first(hosts: list[Host], **options: Any) -> Any:
     for host in tuple(hosts):
         try:
             connection = await asyncpg.connect(host=host.name, port=host.port, **options)
-        except (OSError, asyncpg.TargetServerAttributeNotMatched, asyncpg.CannotConnectNowError) as error:
+        except (
+            OSError,
+            asyncpg.PostgresConnectionError,
+            asyncpg.TargetServerAttributeNotMatched,
+            asyncpg.CannotConnectNowError,
+        ) as error:
             fault = error
             continue
         hosts.remove(host)

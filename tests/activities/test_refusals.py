@@ -301,6 +301,12 @@ CAUSES = [
     ),
     (429, openai("Tokens per minute limit 10000, requested 30000. Please reduce your message size."), "too_long"),
     (429, openai("Request too large: tokens per minute limit 10000, requested 30000."), "too_long"),
+    # What others have used of a limit is free again later.
+    (
+        429,
+        openai("Tokens per minute limit 60000, used 58000, requested 3000. Reduce the length, or try again in 2s."),
+        "",
+    ),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
     # a gateway that was sent a page of HTML: no model wrote that

@@ -455,6 +455,9 @@ def test_users_that_curl_signs_in_as_are_masked():
     joined = "curl -sSu ana:walnut99 'https://example.com/?a;b|c&&d' \\\n  -sb '{}'\n".replace("{}", COOKIES)
     shown = joined.replace("walnut99", "[REDACTED:password]").replace(COOKIES, "[REDACTED:cookie]")
     assert redact_payload(joined) == shown
+    for body in ('"{\\"q\\":\\"a;b\\"}"', "'it'\\''s; x'", '^"a \\^"b;c\\^"^"', '"' + "a;b" * 5000 + '"'):
+        shown = redact_payload(f"curl -d {body} -u ana:walnut99 x")
+        assert shown == f"curl -d {body} -u ana:[REDACTED:password] x"
 
 
 @promise("secrets:curl")
@@ -691,6 +694,15 @@ def test_a_private_key_is_found_in_the_lines_of_a_list(rows):
 
 
 @promise("secrets:key-lines")
+def test_lines_of_a_private_key_may_have_numbers_or_times_in_front():
+    for front in ("{:>6}\t", "{}: ", "2026-01-01 10:00:0{} "):
+        rows = [front.format(at) + line for at, line in enumerate(KEY_FILE) if "DEK" not in line and line]
+        shown = redact_payload(rows)
+        assert not [line for line in KEY_LINES[2:] if line in json.dumps(shown)]
+        assert shown[-1] == rows[-1]
+
+
+@promise("secrets:key-lines")
 def test_what_follows_a_private_key_in_a_list_stays():
     key = "\n".join(KEY_FILE)
     for payload in ([key, "q7Zk4X4t0Wm9rB2vKx8Lw"], [{"a": KEY_FILE[1]}, {"b": "a word"}], [KEY_FILE[1], "a word"]):
@@ -735,6 +747,8 @@ def test_a_column_of_secrets_is_found_in_a_table_that_a_client_draws(table):
 def test_a_table_ends_where_its_columns_end():
     text = "name,password\n-----\nHello, everybody\n"
     assert redact_payload(text) == text
+    text = "user | password\n-------------\nbo | {}\n-------------\nuser | everybody\n"
+    assert redact_payload(text.format("maplewalnut")) == text.format("[REDACTED:password]")
     text = "| name | password |\n|---|---|\n| bo | {} |\n\nname | everybody\n"
     assert redact_payload(text.format("maplewalnut")) == text.format("[REDACTED:password]")
     text = "| name | password |\n|---|---|\n| bo | {} |\n---\n| name | everybody |\n"

@@ -58,16 +58,24 @@ _PASSING = re.compile(
 """What it says, with whatever status, when it may renew the next time."""
 _PASSING_WORD = re.compile(r"limit.?ed|try.?again|retry", re.IGNORECASE)
 """What it calls such a fault, too; a description may say so to a person who must do something first."""
-_LATER = re.compile(r"\b(?:re)?try.{0,60}(?:later|soon|shortly|moment|minute|second)", re.IGNORECASE)
+_LATER = re.compile(
+    r"\b(?:re)?try.{0,60}(?:later|soon|shortly|moment|minute|second|hour)|\b(?:re)?try(?: again)?\W*(?:after|in)\W*\d"
+    r"|\bbusy\b",
+    re.IGNORECASE,
+)
 _SIGN_IN = re.compile(
-    r"\b(?:sign|log)(?:ing)?.?(?:back.?)?(?:in|on)\b|\bre.?(?:auth|connect)|consent|expired|revoked"
+    r"\b(?:sign|log)(?:ing)?.?(?:back.?)?(?:in|on)\b|\bre.?auth|expired|revoked"
     r"|\b(?:authori[sz]e|authenticate|connect) (?:again|the app|your)",
     re.IGNORECASE,
 )
 """What it says to a person, often beside "try again later", where only they can help."""
+_AGREE = re.compile(r"\bre.?connect|consent", re.IGNORECASE)
+"""The same, unless it names a fault of its own."""
 _DEAD_TOKEN = re.compile(
-    r"(?!.*grant.?type)(?=.*refresh.?token).*(?:invalid|not.?valid|expired|revoked|unknown|not.?found|inactive)"
-    r"|(?!.*(?:client|secret|credential|assertion|certificate)).*(?:expired|revoked)",
+    r"(?!.*(?:grant.?type|secret|credential|assertion|certificate|\bflow\b|for (?:this|the) (?:app|client)))"
+    r".*(?:refresh.?token\b.{0,40}(?:invalid|not.?valid|expired|revoked|unknown|not.?found|inactive)"
+    r"|(?:invalid|expired|revoked|unknown|inactive).{0,20}refresh.?token)"
+    r"|(?!.*(?:client|secret|credential|assertion|certificate|\bapp|trial|licen[cs]e|\bkey)).*(?:expired|revoked)",
     re.IGNORECASE | re.DOTALL,
 )
 """How it describes a refresh token that holds no more, where it blames the client for it, as Atlassian does."""
@@ -298,7 +306,8 @@ def _may_pass(told: dict[str, Any]) -> bool:
         return True
     if not _is_said(described) or _SIGN_IN.search(described):
         return False
-    return _PASSING.search(described) is not None or _LATER.search(described) is not None
+    is_later = _LATER.search(described) is not None and not _AGREE.search(described)
+    return is_later or _PASSING.search(described) is not None
 
 
 def _blames_token(told: dict[str, Any]) -> bool:
