@@ -51,8 +51,9 @@ KEYS = [
 
 # Search attributes, all there from the start, are not read anew from the database for each run, which takes a dev
 # server a tenth of its time.
-SERVER = [*QUEUES, "--dynamic-config-value", "system.forceSearchAttributesCacheRefreshOnRead=false"]
-SERVER += ["--dynamic-config-value", "frontend.WorkflowPauseEnabled=true"]
+_CACHED = "system.forceSearchAttributesCacheRefreshOnRead=false"
+_PAUSES = "frontend.WorkflowPauseEnabled=true"
+SERVER = [*QUEUES, "--dynamic-config-value", _CACHED, "--dynamic-config-value", _PAUSES]
 
 ORDER = (
     "tests/crash/test_kill_points",
