@@ -189,6 +189,12 @@ class Run(Decisions):
         first = described.raw_description.workflow_execution_info.first_run_id
         return described.close_time is None and (not run_id or first in {"", run_id})
 
+    async def is_known_as_open(self) -> bool:
+        """Return whether the run is open; one that Temporal has forgotten is not, though the store may know it."""
+        with suppress(RunNotFound):
+            return await self.is_open()
+        return False
+
     async def _left_out(self, after: int, timeline: Timeline) -> list[Event]:
         """Return from the store what the run no longer keeps of its timeline."""
         after = max(after, timeline.first - 1)
@@ -358,10 +364,7 @@ class Run(Decisions):
         For an ended run it starts `UndoRun` and waits for it; an effect that could not be undone is in the list, as
         parked. Raises QuorumPending when several people must ask for it and too few have.
         """
-        is_open = False
-        with suppress(RunNotFound):  # Temporal has forgotten the run; the store may know it
-            is_open = await self.is_open()
-        if not is_open:
+        if not await self.is_known_as_open():
             undoing = await self.start_undo(to_step, last_seen=last_seen, by=by, key=key)
             if taken is not None:
                 taken.set()

@@ -108,10 +108,7 @@ class Commands:
         run = self._backstay.run(row.workflow_id)
         with suppress(NotTaken):
             await self._board.thread(row.run)
-        is_open = False
-        with suppress(RunNotFound):  # Temporal has forgotten it; the store has not
-            is_open = await run.is_open()
-        if is_open:
+        if await run.is_known_as_open():
             undone = await run.undo(by=by)
             await say("\n".join([f"Undone of {row.workflow_id}, which goes on:", *map(undone_line, undone)]))
             return
