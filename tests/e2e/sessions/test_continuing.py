@@ -467,7 +467,8 @@ async def test_an_undo_at_the_end_that_is_asked_about_goes_on(temporal, tmp_path
 async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
     scripts, slow = Scripts(), {"MAILBOX_SLOW_SECONDS": "3"}
-    async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY, env=slow) as opened:
+    options = {"policy": OPEN_POLICY, "env": slow, "request_deadline_seconds": 10}
+    async with engine(temporal, tmp_path, scripts, **options) as opened:
         handle = await opened.start(scripts.task(mail("a@free.example")))
         run = run_of(opened, handle)
         await opened.model.asked()
@@ -486,7 +487,7 @@ async def test_events_that_an_activity_under_way_was_to_write_are_written_by_the
     temporal, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
-    scripts, delays = Scripts(), [30]
+    scripts, delays = Scripts(), [10]
 
     def slow_once(_):
         return mail("a@free.example").model_copy(update={"delay_s": delays.pop() if delays else 0})

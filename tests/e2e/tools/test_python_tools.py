@@ -99,7 +99,9 @@ async def shared(temporal, tmp_path_factory):
     toolbox = folder / "toolbox.json"
     toolbox.write_text(json.dumps(configuration), encoding="utf-8")
     scripts = Scripts()
-    async with engine(temporal, folder, scripts, policy=POLICY, toolbox=toolbox) as opened:
+    # What breaks is looked up when its deadline is over.
+    options = {"policy": POLICY, "toolbox": toolbox, "request_deadline_seconds": 8}
+    async with engine(temporal, folder, scripts, **options) as opened:
         yield opened, scripts
 
 
