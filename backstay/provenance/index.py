@@ -83,6 +83,9 @@ class MarkIndex:
         """How many records the answers hold at most."""
         self._waits = 0
         """How many characters the answers have that wait."""
+        self._heard: set[tuple[int, int]] = set()
+        self._answered: set[tuple[int, int, int]] = set()
+        """By source: the hashes of what it said, since a long run may read the same ten thousand times."""
         self.asked: dict[int, str] = {}
         """By file that was read: the arguments of these calls, each between borders and without what is not a word."""
         self.first = BORDER
@@ -106,6 +109,9 @@ class MarkIndex:
         if echo is not None and reads_files(tool, like=tool):
             self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
             self.size += len(self.asked[number])
+        if (answer := (number, hash(text), things)) in self._answered:
+            return
+        self._answered.add(answer)
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
             self._records.skip(code)
@@ -194,6 +200,10 @@ class MarkIndex:
             source = source_of(code)
             self.speakers.append((source.kind, source.tool or "", source.content or ""))
             self.told.update((number,) if code in {"task", "person"} else ())
+        if echo is None:
+            if (heard := (number, hash(text))) in self._heard:
+                return
+            self._heard.add(heard)
         if is_others(code):
             self.initials.add(number, text)
             # About one word in five characters.
@@ -204,12 +214,13 @@ class MarkIndex:
         found = marks(text)
         if echo is not None:
             echo.strip(found)
-        self.size += 100 * len(found)
         if len(found) > SMALL:
+            self.size += 100 * len(found)
             self._by_text.append((number, found))
             return
         places, here = self._places, (number,)
         new = found.difference(places)
+        self.size += 100 * len(new)
         # Most marks are new, or stand already in enough sources, so that one more is not remembered.
         for mark in (found - new) - self._frequent:
             before = places[mark]

@@ -1,6 +1,8 @@
 """Where a value first appeared, found by its words whatever their spelling."""
 
 import base64
+import json
+import tracemalloc
 from urllib.parse import quote
 
 import pytest
@@ -254,6 +256,30 @@ def test_a_large_answer_is_searched_to_its_last_word_and_takes_little_more_than_
 
     assert Lookup(index).sources_of({"to": ADDRESS}).foreign == ("/to",)
     assert index.size < 2 * len(text)
+
+
+@promise("policy:bounds")
+@pytest.mark.parametrize("own", [True, False])
+def test_an_answer_that_a_run_reads_again_and_again_takes_no_more_memory(own):
+    rows = {"rows": [{"id": f"row-{n}", "customer": f"Customer {n} Ltd", "total": n} for n in range(100)]}
+    index, code = MarkIndex(whole=True), f"{'' if own else '!'}mail.list_invoices {'d' * 40}"
+
+    def read(times):
+        for _ in range(times):
+            index.add_answer(code, json.loads(json.dumps(rows)))
+
+    read(10)
+    tracemalloc.start()
+    try:
+        before, counted = tracemalloc.get_traced_memory()[0], index.size
+        read(200)
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert after - before < 20_000
+    assert index.size == counted
+    assert Lookup(index).sources_of({"to": "row-7"}).foreign == (() if own else ("/to",))
 
 
 @promise("policy:bounds")
