@@ -46,6 +46,20 @@ MOST_ASKED = 4000
 _Unread = dict[str, dict[int, tuple[Any, ...]]]
 
 
+class TextHashes:
+    """Know what a source said before, by its hash: a long run may read the same ten thousand times."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._known: set[tuple[int, ...]] = set()
+
+    def is_known(self, *said: int) -> bool:
+        """Return whether a source said this before, and remember it; `said` begins with the number of the source."""
+        known = said in self._known
+        self._known.add(said)
+        return known
+
+
 class MarkIndex:
     """Find the sources of a mark; sources are only ever added."""
 
@@ -79,13 +93,9 @@ class MarkIndex:
         """The sources in which the task or a person speaks."""
         self._opaque: dict[str, set[int]] = {}
         """By provider: the sources that may list what is not found in them as it is."""
-        self._things = 0
-        """How many records the answers hold at most."""
-        self._waits = 0
-        """How many characters the answers have that wait."""
-        self._heard: set[tuple[int, int]] = set()
-        self._answered: set[tuple[int, int, int]] = set()
-        """By source: the hashes of what it said, since a long run may read the same ten thousand times."""
+        self._things, self._waits = 0, 0
+        """How many records the answers hold at most, and how many characters those have that wait."""
+        self._hashes = TextHashes()
         self.asked: dict[int, str] = {}
         """By file that was read: the arguments of these calls, each between borders and without what is not a word."""
         self.first = BORDER
@@ -109,9 +119,8 @@ class MarkIndex:
         if echo is not None and reads_files(tool, like=tool):
             self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
             self.size += len(self.asked[number])
-        if (answer := (number, hash(text), things)) in self._answered:
+        if self._hashes.is_known(number, hash(text), things):
             return
-        self._answered.add(answer)
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
             self._records.skip(code)
@@ -200,10 +209,8 @@ class MarkIndex:
             source = source_of(code)
             self.speakers.append((source.kind, source.tool or "", source.content or ""))
             self.told.update((number,) if code in {"task", "person"} else ())
-        if echo is None:
-            if (heard := (number, hash(text))) in self._heard:
-                return
-            self._heard.add(heard)
+        if echo is None and self._hashes.is_known(number, hash(text)):
+            return
         if is_others(code):
             self.initials.add(number, text)
             # About one word in five characters.
