@@ -15,6 +15,7 @@ STEPS, SWITCH_AT = sized(400, 100), sized(800, 250)
 async def test_the_last_steps_of_a_long_run_cost_as_little_as_the_first(temporal, nursery, tmp_path):
     figures = await watched(temporal, nursery, tmp_path, STEPS, SWITCH_AT=str(SWITCH_AT))
     first, last = figures["bytes"]
-    assert last <= 1.1 * first, figures
+    # Later arguments may be found in more places, of which history names five at most.
+    assert last <= 1.15 * first, figures
     early, late = figures["bytes_of_switches"]
     assert late <= 1.1 * early, figures
