@@ -119,7 +119,7 @@ class MarkIndex:
         if echo is not None and reads_files(tool, like=tool):
             self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
             self.size += len(self.asked[number])
-        if self._hashes.is_known(number, hash(text), things):
+        if self._hashes.is_known(number, hash(text), len(said), things):
             return
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
