@@ -46,20 +46,6 @@ MOST_ASKED = 4000
 _Unread = dict[str, dict[int, tuple[Any, ...]]]
 
 
-class TextHashes:
-    """Know what a source said before, by its hash: a long run may read the same ten thousand times."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._known: set[tuple[int, ...]] = set()
-
-    def is_known(self, *said: int) -> bool:
-        """Return whether a source said this before, and remember it; `said` begins with the number of the source."""
-        known = said in self._known
-        self._known.add(said)
-        return known
-
-
 class MarkIndex:
     """Find the sources of a mark; sources are only ever added."""
 
@@ -95,7 +81,7 @@ class MarkIndex:
         """By provider: the sources that may list what is not found in them as it is."""
         self._things, self._waits = 0, 0
         """How many records the answers hold at most, and how many characters those have that wait."""
-        self._hashes = TextHashes()
+        self._said: set[tuple[int, ...]] = set()
         self.asked: dict[int, str] = {}
         """By file that was read: the arguments of these calls, each between borders and without what is not a word."""
         self.first = BORDER
@@ -119,7 +105,7 @@ class MarkIndex:
         if echo is not None and reads_files(tool, like=tool):
             self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
             self.size += len(self.asked[number])
-        if self._hashes.is_known(number, hash(text), len(said), things):
+        if self._is_known(number, hash(text), len(said), things):
             return
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
@@ -133,6 +119,15 @@ class MarkIndex:
         if self._waits > MOST_WAITING:
             _ = (self.contacts, self.records(), self.listed())
             self._waits = 0
+
+    def _is_known(self, *said: int) -> bool:
+        """Return whether a source said this before, and remember it: a long run may read the same thousands of times.
+
+        `said` is the number of the source, the hash of the text, and for an answer what else tells its shape.
+        """
+        known = said in self._said
+        self._said.add(said)
+        return known
 
     def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
         """Keep an answer until somebody needs to know what it holds."""
@@ -209,7 +204,7 @@ class MarkIndex:
             source = source_of(code)
             self.speakers.append((source.kind, source.tool or "", source.content or ""))
             self.told.update((number,) if code in {"task", "person"} else ())
-        if echo is None and self._hashes.is_known(number, hash(text)):
+        if echo is None and self._is_known(number, hash(text)):
             return
         if is_others(code):
             self.initials.add(number, text)
