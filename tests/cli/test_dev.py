@@ -349,6 +349,20 @@ async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_p
     assert marks.read_text() == "\n" * 4
 
 
+@promise("clients:dev-own-server")
+async def test_a_server_of_others_that_takes_the_port_is_never_taken_for_the_own(tmp_path):
+    def place(name):
+        return {"database": tmp_path / name, "log": tmp_path / f"{name}.log", "environment": os.environ}
+
+    port = own_port()
+    other = await embedded.start_temporal(port=port, ui_port=None, **place("other"))
+    try:
+        with pytest.raises(SettingsInvalid, match=f"does not answer at 127.0.0.1:{port}"):
+            await embedded.start_temporal(port=port, ui_port=None, **place("own"))
+    finally:
+        await other.stop(5)
+
+
 @promise("clients:dev-database")
 async def test_only_the_files_of_the_database_are_closed_to_others(tmp_path, monkeypatch):
     def refuse():

@@ -135,8 +135,10 @@ async def test_the_sandbox_role_of_a_worker_that_uses_a_file_is_looked_for_where
 ):
     queue, name = f"queue-of-{tmp_path.name}", f"1@{socket.gethostname()}/0"
     address = temporal.service_client.config.target_host
-    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS={address}\nBACKSTAY_TASK_QUEUE={queue}\n", encoding="utf-8")
-    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path), BACKSTAY_HOME=str(tmp_path / "home"))
+    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS={address}\n", encoding="utf-8")
+    # At the usual address there may be another engine, but none serves this queue.
+    own = {"BACKSTAY_HOME": str(tmp_path / "home"), "BACKSTAY_TASK_QUEUE": queue}
+    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path), **own)
     asked = ("health", "--role", "sandbox")
     nobody = await forked(nursery, *asked, environment=trusting, folder=tmp_path)
     async with Worker(temporal, task_queue=f"{queue}-sandbox", activities=[nothing], identity=name):

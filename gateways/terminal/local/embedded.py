@@ -23,6 +23,8 @@ from system.child import Child
 from system.files import database_files
 
 _READY_S = 30.0
+_LISTENS = "Server:"
+"""What the server prints once it listens itself."""
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 """What the server needs of the environment; keys of models and approvers are none of its business."""
 _PRIVATE = 0o077
@@ -97,7 +99,7 @@ async def start_temporal(
     command += [] if ui_port is None else ["--ui-disable-news-fetch"]
     own = {name: value for name, value in environment.items() if name in _PLAIN}
     own["TEMPORAL_CONFIG_FILE"] = os.devnull
-    start = partial(Child.start, "Temporal", command, environment=own, log=log, umask=_PRIVATE)
+    start = partial(Child.start, "Temporal", command, environment=own, log=log, ready=_LISTENS, umask=_PRIVATE)
     address = f"127.0.0.1:{port}"
     try:
         child = await _answering(start, address, namespace)
@@ -148,6 +150,8 @@ async def _answering(start: Callable[[], Awaitable[Child]], address: str, namesp
 async def _answers(child: Child, address: str, namespace: str) -> None:
     clock = asyncio.get_running_loop().time
     until = clock() + _READY_S
+    # Another server that has just taken the port would answer, too.
+    await child.is_ready(_READY_S)
     while child.process.returncode is None and clock() < until:
         try:
             await reach({"target_host": address, "namespace": namespace})
