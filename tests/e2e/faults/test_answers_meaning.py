@@ -246,11 +246,13 @@ SHAPES = json.loads((ROOT / "tests/toolbox/error_answers.json").read_text(encodi
 
 async def all_undone(temporal, folder, answers):
     """Return the Result of a run that makes as many writes as there are shapes and then gives up, and its server."""
-    many = Reply(calls=[("disk__make", {"n": n}) for n in range(len(SHAPES))])
+    calls = [("disk__make", {"n": n}) for n in range(len(SHAPES))]
+    # One message may hold 64 calls.
+    many = [Reply(calls=calls[:40]), Reply(calls=calls[40:])]
     undo = {"tool": "unmake", "arguments": {"n": "{{ arguments.n }}"}}
     disk = ScriptedServer(folder / "disk.json", [writes("make"), writes("unmake")], answers, {"make": {"undo": undo}})
     toolbox = toolbox_of_servers(folder, disk=disk)
-    async with engine(temporal, folder, Labelled(many=[many, GIVES_UP]), policy=POLICY, toolbox=toolbox) as opened:
+    async with engine(temporal, folder, Labelled(many=[*many, GIVES_UP]), policy=POLICY, toolbox=toolbox) as opened:
         task = {"text": "<many>", "budget": {"max_tool_calls": 1000}}
         result, _ = await ended(await opened.start(task))
     return result, disk
