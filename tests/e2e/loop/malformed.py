@@ -158,8 +158,8 @@ def _fenced() -> Iterator[Malformed]:
         yield Malformed("fenced", Reply(text=fence.format(wrong)), "output.id: must be integer")
         yield Malformed("fenced", Reply(calls=[("finish", f"!{fence.format(good)}")]), "not valid JSON")
     both = f"```json\n{good}\n```\nor\n```json\n{good}\n```"
-    yield Malformed("fenced", Reply(text=both), "a text without the value")
-    yield Malformed("fenced", Reply(text=f"```json\n{good}"), "a text without the value")
+    yield Malformed("fenced", Reply(text=both), "text without the value")
+    yield Malformed("fenced", Reply(text=f"```json\n{good}"), "text without the value")
     yield Malformed("fenced", finish(f"```json\n{good}\n```"), "output: must be object, not string")
     yield Malformed("fenced", finish(good), "output: must be object, not string")
 
@@ -179,7 +179,7 @@ def _prose() -> Iterator[Malformed]:
         "[7",
     )
     for text in texts:
-        yield Malformed("prose", Reply(text=text), "a text without the value")
+        yield Malformed("prose", Reply(text=text), "text without the value")
         yield Malformed("prose", finish(text or "nothing"), "output: must be object, not string")
 
 
@@ -201,6 +201,6 @@ def _megabyte() -> Iterator[Malformed]:
     yield Malformed("megabyte", finish(order(id=long)), "output.id: must be integer")
     yield Malformed("megabyte", finish(long), "output: must be object")
     yield Malformed("megabyte", finish(order(**{long: 1})), "output: unknown field")
-    yield Malformed("megabyte", Reply(text=long), "a text without the value")
+    yield Malformed("megabyte", Reply(text=long), "text without the value")
     yield Malformed("megabyte", Reply(calls=[("finish", "[" * MEGABYTE)]), "not valid JSON")
     yield Malformed("megabyte", Reply(calls=[("finish", "1" * MEGABYTE)]), "not valid JSON")

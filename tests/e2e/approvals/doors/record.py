@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import opening
+from backstay.policies.accepted import HOLDS
 from backstay.task.event import Event
 from tests.cli.commands import forked
 from tests.e2e.approvals.doors.decoding import BAR, plain
@@ -99,7 +100,9 @@ async def check_show(world: World, handle: Any, said: list[Said]) -> None:
     done = await forked(world.nursery, "show", handle.id, environment=world.environment(), folder=world.folder)
     assert done.code == 0, done.err
     for each in said:
-        how = " ".join(word for word in (each.verdict, each.remember) if word)
-        assert f"decide {each.request} {how} by {each.by}" in done.out, done.out
+        _, told, how = done.out.partition(f"decide {each.request} {each.verdict} by {each.by}")
+        assert told, done.out
+        if each.remember:
+            assert f"to be remembered for {HOLDS[each.remember]}" in how, done.out
         for index, (_, digest) in each.changed.items():
             assert f"changed call {index} (digest {digest}" in done.out, done.out
