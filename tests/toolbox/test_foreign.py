@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from backstay.errors import ToolboxInvalid
 from tests.requirements import promise
@@ -55,3 +56,6 @@ def test_the_tools_of_an_entry_are_named_as_any_host_does(said, offered):
 def test_a_server_is_switched_off_as_any_host_does(name):
     assert ServerEntry.model_validate({"command": "x", name: False}).disabled
     assert not ServerEntry.model_validate({"command": "x", name: True}).disabled
+    assert ServerEntry.model_validate({"command": "x", name: "False", "disabled": 0}).disabled
+    with pytest.raises(ValidationError, match=f"`{name}` says neither true nor false"):
+        ServerEntry.model_validate({"command": "x", name: "perhaps"})

@@ -11,11 +11,15 @@ _DATA = data_beside(__file__)
 _FIELDS = {theirs: ours for ours, names in _DATA["fields"].items() for theirs in names.split()}
 _TYPES = {theirs: ours for ours, names in _DATA["types"].items() for theirs in names.split()}
 INCLUDING, EXCLUDING, USED = (tuple(_DATA["filters"][name].split()) for name in ("include", "exclude", "used"))
+_IS_ON = {word: kind == "on" for kind, words in _DATA["switches"].items() for word in words.split()}
 _TYPE_NAMES = ("type", "transport", "transportType")
 
 
 def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry with our names and forms; a field that is null is left out."""
+    """Return the entry with our names and forms; a field that is null is left out.
+
+    Raises ValueError where it may be that the server is not to be used.
+    """
     found: dict[str, Any] = {}
     for key, value in entry.items():
         ours = _FIELDS.get(key, key)
@@ -38,10 +42,17 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_switches(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry with `disabled` for whatever another host calls it."""
-    off = [name for name in USED if entry.get(name) is False]
-    kept = {key: value for key, value in entry.items() if key not in USED or not isinstance(value, bool)}
-    return {**kept, "disabled": True} if off else kept
+    """Return the entry with `disabled` for whatever another host calls it; raises ValueError for what is no switch."""
+    kept = dict(entry)
+    for name in ("disabled", *USED):
+        if name not in entry:
+            continue
+        is_on = _IS_ON.get(str(kept.pop(name)).lower())
+        if is_on is None:
+            raise ValueError(f"`{name}` says neither true nor false; write one of them")
+        if is_on == (name == "disabled"):
+            kept["disabled"] = True
+    return kept
 
 
 def _split_command(found: dict[str, Any]) -> None:

@@ -80,6 +80,8 @@ def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[ImportedServe
             servers.append(_imported(str(name), entry, project, taken, names))
         except ToolboxInvalid as error:
             faults.append(str(error))
+        except (RecursionError, TypeError, ValueError) as error:
+            faults.append(f"mcpServers.{name}: {error}")
     if not servers:
         raise ToolboxInvalid(f"{path}: {'; '.join(faults)}")
     return servers, faults
