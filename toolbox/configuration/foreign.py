@@ -59,7 +59,9 @@ def _split_command(found: dict[str, Any]) -> None:
     """Split a command that holds its arguments, as a list, an object, or one line."""
     match found.get("command"):
         case [str() as command, *words]:
-            found["command"], found["args"] = command, [*words, *found.get("args", ())]
+            more = found.get("args", [])
+            more = _words(more) if isinstance(more, str) else more
+            found |= {"command": command, "args": [*words, *more] if isinstance(more, list) else more}
         case {"path": str() as command, **more}:
             found["command"] = command
             for key in ("args", "env"):

@@ -30,7 +30,15 @@ _REFERENCE = re.compile(r"\$\{\{(?P<asked>[^{}]*)\}\}|\$\{(?P<own>[^}]*)\}|(?<!\
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
 _STRANGE = re.compile(r"[^A-Za-z0-9 _-]+")
 _ENGINES_OWN = ("BACKSTAY_", "OPENAI_", "TEMPORAL_", "PYTHON", "LD_", "PATH", "HOME")
-_PLACES = ("mcpServers", "servers", "mcp_servers", "context_servers", "amp.mcpServers", "cody.mcpServers")
+_PLACES = (
+    "mcpServers",
+    "servers",
+    "mcp_servers",
+    "context_servers",
+    "amp.mcpServers",
+    "cody.mcpServers",
+    "mcp.servers",
+)
 _LEADS = frozenset({"command", "cmd", "url", "httpUrl", "serverUrl"})
 """One of these is a field of every server."""
 _OF_COMMANDS = ("args", "cwd", "env")
@@ -68,16 +76,17 @@ def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[ImportedServe
     and fix when there is no server that can be taken over.
     """
     data = _read(path)
-    found = _entries(data) | _of_this_folder(data)
+    found, faults = _entries(data)
+    found |= _of_this_folder(data)
     if not found:
         raise ToolboxInvalid(f"{path}: {_why_none(data)}")
     project = _project_of(path)
     taken = dict(known)
-    servers, faults = list[ImportedServer](), list[str]()
+    servers = list[ImportedServer]()
     for name, entry in found.items():
         try:
             names = {server.name for server in servers}
-            servers.append(_imported(str(name), entry, project, taken, names))
+            servers.append(_imported(name, entry, project, taken, names))
         except ToolboxInvalid as error:
             faults.append(str(error))
         except (RecursionError, TypeError, ValueError) as error:
@@ -87,21 +96,32 @@ def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[ImportedServe
     return servers, faults
 
 
-def _entries(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the servers of a file by name, wherever its host keeps them."""
+def _entries(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the servers of a file by name, from wherever hosts keep them, and which others have the same names."""
     inner = data.get("mcp")
-    places = [*(data.get(name) for name in _PLACES)]
-    if isinstance(inner, dict):
-        places += [inner.get("servers"), inner.get("mcpServers")]
+    places = [data.get(name) for name in _PLACES]
+    if isinstance(inner, dict) and not _is_server(inner):
+        places += [inner.get(name) for name in _PLACES]
         # One host names its servers right here.
-        places.append({name: entry for name, entry in inner.items() if isinstance(entry, dict) and "type" in entry})
-    # One calls them extensions; and a file may hold nothing but servers, as a page shows them.
-    places += [data.get("extensions"), {name: entry for name, entry in data.items() if _is_server(entry)}]
-    found = next((part for part in places if part), None)
-    if isinstance(found, list):
-        named = [entry for entry in found if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-        found = {entry["name"]: entry for entry in named}
-    return found if isinstance(found, dict) else {}
+        places.append({name: entry for name, entry in inner.items() if isinstance(entry, dict) and name not in _PLACES})
+    if not any(places):
+        # One calls them extensions; and a file may hold nothing but servers, as a page shows them.
+        bare = {name: entry for name, entry in data.items() if _is_server(entry)}
+        places = [data.get("extensions") or bare]
+    found, faults = dict[str, Any](), list[str]()
+    for name, entry in (named for place in places for named in _named(place)):
+        if found.setdefault(name, entry) != entry:
+            faults.append(f"mcpServers.{name}: is there more than once, and not the same; the first one counts")
+    return found, faults
+
+
+def _named(place: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the servers of a place by name; one that a list leaves without a name is called by its number."""
+    if isinstance(place, dict):
+        yield from ((str(name), entry) for name, entry in place.items())
+    elif isinstance(place, list):
+        for number, entry in enumerate(place, 1):
+            yield str((isinstance(entry, dict) and entry.get("name")) or f"server {number}"), entry
 
 
 def _is_server(entry: Any) -> bool:
@@ -207,10 +227,12 @@ class _Reader:
 
     def read(self, entry: Mapping[str, Any]) -> ImportedServer:
         """Return the entry with what belongs to it."""
-        self._referenced = {
-            _variable(_name_in(found).removeprefix("input:"))
-            for found in _REFERENCE.finditer(json.dumps(entry, default=str))
-        }
+        written = json.dumps(entry, default=str, ensure_ascii=False)
+        try:
+            written.encode()
+        except UnicodeEncodeError:
+            raise ToolboxInvalid(f"mcpServers.{self._found.name}: holds a character that no file can hold") from None
+        self._referenced = {_variable(_name_in(found).removeprefix("input:")) for found in _REFERENCE.finditer(written)}
         is_started = bool(entry.get("command"))
         for key, value in entry.items():
             if key in _OF_COMMANDS and not is_started and _is_server(entry):
