@@ -17,13 +17,15 @@ class KeyTwice(ValueError):
     """A key is there twice in one object."""
 
 
-def read_json(text: str, parse_int: Callable[[str], Any] | None = None) -> Any:
+def read_json(
+    text: str, parse_int: Callable[[str], Any] | None = None, parse_float: Callable[[str], Any] | None = None
+) -> Any:
     """Return the value of JSON that people write; raises ValueError, also for a key that is there twice.
 
     Of two values of one key, only one would count, and nobody could say which.
     """
     try:
-        return json.loads(text, object_pairs_hook=each_once, parse_int=parse_int)
+        return json.loads(text, object_pairs_hook=each_once, parse_int=parse_int, parse_float=parse_float)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
 

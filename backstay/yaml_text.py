@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"
-_TIMESTAMP, _TEXT = "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:str"
+_TIMESTAMP, _TEXT, _BOOL = (f"tag:yaml.org,2002:{kind}" for kind in ("timestamp", "str", "bool"))
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _MISTAGGED = (AttributeError, IndexError, KeyError, TypeError)
 """What the loader raises where a tag, such as !!bool, does not fit its value."""
@@ -29,6 +29,24 @@ DatesAsText.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+class AsWritten(DatesAsText):
+    """Read a number, or true or false, only where JSON would write the very same; 010, 3.10 and yes are text."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """Return the tag of a node."""
+        tag = super().resolve(kind, value, implicit)
+        return _TEXT if (tag in _NUMBERS or tag == _BOOL) and number_as_written(value) == value else tag
+
+
+def number_as_written(text: str) -> Any:
+    """Return the number, or true or false, that JSON would write as this text; where there is none, the text."""
+    try:
+        value = json.loads(text)
+        return value if json.dumps(value) == text else text
+    except ValueError:
+        return text
 
 
 def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:

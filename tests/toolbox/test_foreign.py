@@ -18,8 +18,8 @@ CASES = yaml.safe_load((Path(__file__).parent / "others" / "hosts.yaml").read_te
 @promise("tools:others-hosts")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_the_servers_of_a_file_are_taken_over_one_by_one(tmp_path, case):
-    file = tmp_path / "mcp.json"
-    file.write_text(json.dumps(case["file"]), encoding="utf-8")
+    file = tmp_path / f"mcp.{case.get('form', 'json')}"
+    file.write_text(case.get("text") or json.dumps(case["file"]), encoding="utf-8")
     servers, faults = servers_of(file, {})
     assert {server.name: server.entry for server in servers} == case["kept"]
     assert len(faults) == len(case.get("faults", ()))

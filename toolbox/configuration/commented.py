@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ _NOT_BREAKS = re.compile(r"[^\n]")
 _WIDTH = 100
 
 
-def read(text: str) -> Any:
+def read(text: str, parse_float: Callable[[str], Any] | None = None) -> Any:
     """Return the value; raises KeyTwice, and JSONDecodeError with line and column."""
-    return read_json(_plain(text))
+    return read_json(_plain(text), parse_float=parse_float)
 
 
 def add(text: str, path: Sequence[str], value: Any) -> str:

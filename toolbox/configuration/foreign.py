@@ -1,9 +1,12 @@
 """Turn an entry as another host writes it into the words of toolbox.json; anything else stays as it is."""
 
+import re
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from backstay.canonical import with_texts
 from backstay.data_files import data_beside
 from toolbox.providers.json_safe import as_written
 
@@ -12,6 +15,8 @@ _FIELDS = {theirs: ours for ours, names in _DATA["fields"].items() for theirs in
 _TYPES = {theirs: ours for ours, names in _DATA["types"].items() for theirs in names.split()}
 INCLUDING, EXCLUDING, USED = (tuple(_DATA["filters"][name].split()) for name in ("include", "exclude", "used"))
 _IS_ON = {word: kind == "on" for kind, words in _DATA["switches"].items() for word in words.split()}
+_BARE = re.compile(r"\A((?:Basic|Bearer|Token) )?\$([A-Z]+(?:_[A-Z0-9]+)*)\Z")
+"""A reference as Gemini CLI, Qwen Code and Crush have it, where it is the whole value: a secret may begin with `$`."""
 _TYPE_NAMES = ("type", "transport", "transportType")
 
 
@@ -67,7 +72,7 @@ def _split_command(found: dict[str, Any]) -> None:
             for key in ("args", "env"):
                 if more.get(key) is not None:
                     found.setdefault(key, more[key])
-        case str() as line if "args" not in found and not {"/", "\\"} & {*line.split(" ")[0]}:
+        case str() as line if not (found.get("args") or {"/", "\\"} & {*line.split(" ")[0]} or shutil.which(line)):
             # A whole line, as it is typed; a path may hold spaces itself.
             found["command"], *words = _words(line) or [line]
             found |= {"args": words} if words else {}
@@ -90,7 +95,8 @@ def _assigned(values: Any) -> Any:
         values = dict(_pairs(values))
     if not isinstance(values, Mapping):
         return values
-    return {str(name): as_written(value) for name, value in values.items() if value is not None}
+    given = {str(name): as_written(value) for name, value in values.items() if value is not None}
+    return with_texts(given, lambda text: _BARE.sub(r"\1${\2}", text))
 
 
 def _pairs(values: list[Any]) -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from backstay.errors import ToolboxInvalid
 from backstay.redaction.redactor import Redactor
-from backstay.yaml_text import read_yaml
+from backstay.yaml_text import AsWritten, number_as_written, read_yaml
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import FOREIGN, ServerEntry
 from toolbox.configuration.foreign import as_ours
@@ -171,13 +171,13 @@ def _text_in(data: bytes) -> str:
 def _parsed(suffix: str, text: str) -> Any:
     match suffix:
         case ".toml":
-            return tomllib.loads(text)
+            return tomllib.loads(text, parse_float=number_as_written)
         case ".yaml" | ".yml":
             if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
                 raise ValueError("it has aliases (`*name`), of which a few lines may hold more than any memory")
-            return read_yaml(text)
+            return read_yaml(text, AsWritten)
         case _:
-            return commented.read(text)
+            return commented.read(text, number_as_written)
 
 
 def _project_of(path: Path) -> Path | None:
