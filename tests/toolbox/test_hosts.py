@@ -101,6 +101,14 @@ def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
     assert (found.unset, found.left_out) == (["THE_KEY"], ["envFile"])
 
 
+@promise("tools:others-hosts")
+def test_of_two_names_for_one_field_one_counts_and_the_other_is_named(tmp_path):
+    (found,) = imported(
+        tmp_path, {"mcpServers": {"a": {"cmd": "b", "command": "a", "environment": {}, "envs": {"B": "1"}}}}
+    ).values()
+    assert (found.entry, found.left_out) == ({"command": "a", "env": {}}, ["cmd", "envs"])
+
+
 @promise("tools:hosts-places")
 def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(tmp_path):
     servers = imported(

@@ -26,11 +26,12 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
     Raises ValueError where it may be that the server is not to be used.
     """
     found: dict[str, Any] = {}
-    for key, value in entry.items():
+    # Of two names for one field ours counts, or else the first.
+    for key, value in sorted(entry.items(), key=lambda field: field[0] in _FIELDS):
         ours = _FIELDS.get(key, key)
         # Where a form asks for both, the one that is not used is left empty.
-        if value is not None and ours not in found and not (value == "" and ours in {"command", "url"}):
-            found[ours] = value
+        if value is not None and not (value == "" and ours in {"command", "url"}):
+            found[key if ours in found else ours] = value
     found = without_switches(found)
     _split_command(found)
     for key in ("env", "headers"):
@@ -107,8 +108,10 @@ def _pairs(values: list[Any]) -> Iterator[tuple[str, Any]]:
             case str() if "=" in item:
                 name, _, value = item.partition("=")
                 yield name, value
-            case _:
+            case None:
                 pass
+            case _:
+                raise ValueError("a variable or header in a list has no name or no value; write NAME=VALUE")
 
 
 def _set_tools(found: dict[str, Any]) -> None:
