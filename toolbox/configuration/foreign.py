@@ -48,7 +48,10 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_switches(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry with `disabled` for whatever another host calls it; raises ValueError for what is no switch."""
+    """Return the entry with `disabled` for whatever another host calls it.
+
+    Raises ValueError for a field that should say true or false, and does not.
+    """
     kept = dict(entry)
     for name in ("disabled", *USED):
         if name not in entry:
