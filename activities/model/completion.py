@@ -379,10 +379,6 @@ def _wait(text: str, headers: httpx2.Headers) -> float | None:
     if (span := seconds_in(headers.get("retry-after-ms", ""))) is not None:
         return span / 1000
     said = headers.get("retry-after", "")
-    try:
-        return float(said)
-    except ValueError:
-        pass
     if (span := seconds_in(said)) is not None:
         return span
     try:

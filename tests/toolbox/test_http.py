@@ -33,10 +33,12 @@ async def test_these_statuses_without_a_body_that_names_the_call_prove_that_noth
 
 
 @promise("tools:retry-after")
-async def test_a_server_that_asks_to_wait_is_heard(toolbox):
+@pytest.mark.parametrize(("said", "seconds"), [("7", 7), ("nan", None), ("inf", 86_400), ("-1", None), ("soon", None)])
+async def test_a_server_that_asks_to_wait_is_heard(toolbox, web, monkeypatch, said, seconds):
+    monkeypatch.setattr(web, "waits", [said])
     with pytest.raises(NotSent) as caught:
         await call(toolbox, "http_429")
-    assert caught.value.retry_after_s == 7
+    assert caught.value.retry_after_s == seconds
 
 
 @promise("effects:else-unknown")

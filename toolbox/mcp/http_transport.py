@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
 
+from backstay.tools.trying import retry_after
 from system.encodings import compressions_of
 from toolbox.mcp.event_stream import EventEnds, EventReader
 from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
@@ -452,6 +453,6 @@ def _failure(reason: str) -> httpx2.Response:
 
 def _seconds(value: str | None) -> float | None:
     try:
-        return min(max(float(value or ""), 0.0), 86400.0)
+        return retry_after(float(value or ""))
     except ValueError:
         return None

@@ -12,6 +12,8 @@ from starlette.routing import Route
 
 calls: list[str] = []
 headers: list[dict[str, str]] = []
+waits: list[str] = ["7"]
+"""The last one is how long it wants those to wait whom it refuses."""
 left: list[str] = []
 """The bodies without an end that nobody reads any more."""
 ENDLESS = ("drip", "drip_401", "drip_500", "event", "flood")
@@ -53,7 +55,7 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
     refusal = identity | {"error": {"code": -32603, "message": "over quota"}}
     match name.split("_"):
         case ["http", status]:
-            return HTMLResponse("<html>no</html>", status_code=int(status), headers={"retry-after": "7"})
+            return HTMLResponse("<html>no</html>", status_code=int(status), headers={"retry-after": waits[-1]})
         case ["json", status]:
             return JSONResponse({"error": "unauthorized"}, status_code=int(status))
         case ["rpc" | "null" as named, status]:
