@@ -187,6 +187,11 @@ READ = {
         [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is not base64"}],
     ),
     "one content in place of a list": ({"contents": {"text": "t"}}, "t"),
+    "an object for a text": ({"contents": [{"uri": "a://x", "text": {"a": 1}}]}, {"a": 1}),
+    "a number for a text": ({"contents": [{"uri": "a://x", "text": 5}]}, "5"),
+    "a text under another name": ({"contents": [{"uri": "a://x", "content": "t"}]}, "t"),
+    "a list of texts": ({"contents": ["t"]}, "t"),
+    "bytes beside a text that is null": ({"contents": [{"mimeType": "text/csv", "text": None, "blob": "YSxi"}]}, "a,b"),
     "no text and no bytes": ({"contents": [{"uri": "a://x"}]}, [{"type": "resource", "uri": "a://x", "mime": None}]),
     "bytes that are no base64": (
         {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "no!"}]},

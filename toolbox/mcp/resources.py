@@ -18,7 +18,7 @@ from toolbox.mcp.paging import Entry, ReadPage, known_entries, read_into, reader
 from toolbox.mcp.prompts import MOST_PROMPTS, PREFIX, PromptRequest, name_of_prompt, prompt_tools, prompts_of
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
-from toolbox.providers.answer import BESIDE, Answer, answer_of, decoded, parsed, refused
+from toolbox.providers.answer import BESIDE, Answer, answer_of, decoded, parsed, parts_of, refused, text_in
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.json_safe import json_safe
@@ -229,23 +229,21 @@ def with_reader(answer: Answer, provider: str, listed: Iterable[ListedTool]) -> 
 
 def answer_of_contents(said: Any) -> Answer:
     """Return what a resource holds: a single text as a string, bytes as files, and several parts as a list."""
-    contents = said.get("contents") if isinstance(said, dict) else None
-    if isinstance(contents, dict):
-        contents = [contents]
-    parts = [part for part in contents if isinstance(part, dict)] if isinstance(contents, list) else []
+    parts = [_as_text(part) for part in parts_of(said.get("contents") if isinstance(said, dict) else None)]
     if not parts:
         return refused("the server answered without contents")
-    parts = [_as_text(part) for part in parts]
     label = label_of([said.get("_meta"), *(part.get("_meta") for part in parts)])
-    if len(parts) == 1 and isinstance(text := parts[0].get("text"), str):
-        return Answer(success=True, data=parsed(str(json_safe(text))), label=label, scalar=True)
+    if len(parts) == 1 and (text := text_in(parts[0])) is not None:
+        data = parsed(text)
+        return Answer(success=True, data=data, label=label, scalar=isinstance(data, str))
     return replace(answer_of({"content": [{"type": "resource", "resource": part} for part in parts]}), label=label)
 
 
 def _as_text(part: Entry) -> Entry:
     """Return bytes that are text as text, whichever way the server sends it."""
     mime, blob = part.get("mimeType"), part.get("blob")
-    if "text" in part or not isinstance(blob, str) or not isinstance(mime, str) or not mime.lower().startswith(_TEXTS):
+    is_text = isinstance(mime, str) and mime.lower().startswith(_TEXTS)
+    if text_in(part) is not None or not isinstance(blob, str) or not is_text:
         return part
     try:
         return {**part, "text": decoded(blob, mime).decode()}

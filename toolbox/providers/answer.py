@@ -123,7 +123,7 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     if said.get("content") is None and (wrapped := said.get("toolResult")) is not None:
         # As the first revision of the protocol had it.
         said = {**said, **(wrapped if isinstance(wrapped, dict) else {"content": wrapped})}
-    parts, scalar = _parts_of(said.get("content")), False
+    parts, scalar = parts_of(said.get("content")), False
     structured = json_safe(said.get("structuredContent"))
     if structured is not None:
         data = _with_beside(structured, parts, files)
@@ -156,7 +156,7 @@ def _is_true(flag: Any) -> bool:
     return flag is True or flag == 1 or (isinstance(flag, str) and flag.strip().lower() == "true")
 
 
-def _parts_of(content: Any) -> list[dict[str, Any]]:
+def parts_of(content: Any) -> list[dict[str, Any]]:
     """Return the parts of an answer that say something, each as an object."""
     listed = content if isinstance(content, list) else [content]
     parts: list[dict[str, Any]] = []
@@ -191,8 +191,11 @@ def _kind(part: dict[str, Any]) -> str:
 
 def _text(part: dict[str, Any]) -> str | None:
     """Return the text of a text part, under whichever name; None for every other part."""
-    if _kind(part) != "text":
-        return None
+    return text_in(part) if _kind(part) == "text" else None
+
+
+def text_in(part: Mapping[str, Any]) -> str | None:
+    """Return the text that a part or a resource holds, under whichever name; None without any."""
     text = next((part[name] for name in _NAMES_OF_TEXT if part.get(name) is not None), None)
     if text is None:
         return None
@@ -216,8 +219,8 @@ def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
         return json_safe(part)
     if kind == "resource" and isinstance(found := part.get("resource"), dict):
         shown = {"type": "resource", "uri": _plain(found.get("uri")), "mime": _plain(found.get("mimeType"))}
-        if isinstance(said := found.get("text"), str):
-            return shown | {"text": json_safe(said)}
+        if (said := text_in(found)) is not None:
+            return shown | {"text": said}
         return shown | (_file(found["blob"], shown["mime"], files) if "blob" in found else {})
     if kind == "resource_link":
         told = {key: _plain(part.get(key)) for key in ("name", "title", "description")} | {"bytes": part.get("size")}
