@@ -399,6 +399,12 @@ def test_of_several_answers_in_one_event_the_one_that_names_the_request_counts()
 
 
 @promise("tools:others-messages")
+def test_a_stream_without_an_end_keeps_nothing_of_what_is_no_event():
+    reader = EventReader(None)
+    assert reader.feed(b'{"a"\n\ndata: {"jsonrpc": "2.0", "id": 5, "result": {}}\n\n').endswith(b'"result":{}}\n\n')
+
+
+@promise("tools:others-messages")
 def test_a_log_line_that_quotes_a_message_ends_no_request():
     assert cut_off(b'{"request": {"jsonrpc": "2.0", "method": "tools/call"}, "id": 5}') is None
     assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "x": 1}') == 5

@@ -246,6 +246,27 @@ SHAPES = {
     "an event that does not end": lambda asked, result: event(asked, result, "data: {}"),
     "a heartbeat before": lambda asked, result: event(asked, result, "data: ping\n\ndata: {}\n\n"),
     "a log event before": lambda asked, result: event(asked, result, 'data: {"level": 30, "id": 7}\n\ndata: {}\n\n'),
+    # envoyproxy/ai-gateway#2218
+    "a stream of events that is JSON": lambda asked, result: event(asked, result, "{}"),
+    "a stream of events that is JSON on many lines": lambda asked, result: Response(
+        b"\xef\xbb\xbf\n" + json.dumps(rpc(asked, result), indent=2).encode() + b"\n\n", media_type="text/event-stream"
+    ),
+    "a stream of events that is JSON, with 500": lambda asked, result: Response(
+        json.dumps(rpc(asked, result)), 500, media_type="text/event-stream"
+    ),
+    "JSON that is a stream of events": lambda asked, result: Response(
+        f": ping\n\nevent: message\ndata: {json.dumps(rpc(asked, result))}\n\n", media_type="application/json"
+    ),
+    "JSON that is a stream of events, with 500": lambda asked, result: Response(
+        f"data: {json.dumps(rpc(asked, result))}\n\n", 500, media_type="application/json"
+    ),
+    "202 with JSON": lambda asked, result: JSONResponse(rpc(asked, result), status_code=202),
+    "202 with an event": lambda asked, result: Response(
+        f"data: {json.dumps(rpc(asked, result))}\n\n", 202, media_type="text/event-stream"
+    ),
+    "202 with JSON as a stream of events": lambda asked, result: Response(
+        json.dumps(rpc(asked, result)), 202, media_type="text/event-stream"
+    ),
     "a list in an event": lambda asked, result: event(asked, result, "data: [{}]\n\n"),
 }
 
@@ -264,6 +285,8 @@ NONE = {
     "a page": (lambda *_: Response("<html>login</html>", media_type="text/html"), "text/html, which holds no answer"),
     "nothing": (lambda *_: Response(""), "the server answered with nothing"),
     "202": (lambda *_: Response(status_code=202), "202 Accepted"),
+    "202 with a page": (lambda *_: Response("<html>", 202, media_type="text/html"), "202 Accepted"),
+    "202 with JSON of its own": (lambda *_: JSONResponse({"ok": True}, 202), "holds no answer"),
     "a redirect elsewhere": (
         lambda *_: Response(status_code=307, headers={"location": "http://h.invalid/x"}),
         "h.invalid",

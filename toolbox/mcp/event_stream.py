@@ -4,7 +4,9 @@ from mcp.types import JSONRPCError, JSONRPCResponse, RequestId
 
 from toolbox.mcp.wire import cut_off, dumped, messages_of
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+OF_JSON = (b"{", b"[")
+"""With what a message begins."""
 _COMMENT = b": "
 
 
@@ -59,7 +61,8 @@ class EventReader:
         self._fields: list[bytes] = []
         self._data: list[bytes] = []
         self._named = b""
-        self._begun = False
+        self._begun = self._bare = False
+        """`_bare`: whether the stream is a message as it is, in place of events."""
         self._splitter = _LineSplitter()
         self.refused = False
         """Whether the server answered the request with an error."""
@@ -79,12 +82,19 @@ class EventReader:
     def end(self) -> bytes:
         """Return the last event, when the stream ended without an empty line behind it."""
         line, self._line = b"".join(self._line), []
-        return (self._whole(line) if line else b"") + self._whole(b"")
+        last = self._whole(line) if line else b""
+        self._bare = False
+        return last + self._whole(b"")
 
     def _whole(self, line: bytes) -> bytes:
         if not self._begun:
-            self._begun = True
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(BOM)
+            self._begun = bool(line.strip())
+            # A stream that answers no request has no end, up to which a message could be kept.
+            self._bare = self._asked is not None and line.lstrip()[:1] in OF_JSON
+        if self._bare:
+            self._data.append(line)
+            return b""
         if not line:
             return self._event()
         name, _, value = line.partition(b":")

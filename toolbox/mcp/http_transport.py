@@ -6,7 +6,7 @@ session has answered before. Only if that is refused now too does the refusal co
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import partial
@@ -17,7 +17,7 @@ from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestI
 
 from backstay.tools.trying import retry_after
 from system.encodings import compressions_of
-from toolbox.mcp.event_stream import EventEnds, EventReader
+from toolbox.mcp.event_stream import BOM, OF_JSON, EventEnds, EventReader
 from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
 
 CAP = 64 * 1024 * 1024
@@ -128,6 +128,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             self._note_control(request)
         if self._answers_apart:
             asked = None
+        if response.status_code == 202 and asked is not None:
+            response.status_code, stream = await _accepted(_with(response, stream))
         body = _Body(stream, exchange, asked, response, partial(self._look_behind, request, exchange))
         return _readable(response, stream, body, exchange, asked, endless=request.method == "GET")
 
@@ -249,6 +251,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
 _JSON = {"content-type": "application/json"}
 _EVENT_STREAM = "text/event-stream"
+_OF_EVENTS = (b":", b"data:", b"event:", b"id:", b"retry:")
+"""With what a stream of events begins."""
 
 
 def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream, **headers: str) -> httpx2.Response:
@@ -259,19 +263,40 @@ def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream, **headers: 
 
 
 async def _refusing_body(response: httpx2.Response) -> bytes:
-    """Return the body of a refusal; of a stream of events, which may stay open, no more than its first answer."""
+    """Return what a refusal says, and leave its body to be read again unless it is a stream of events."""
     if _kind_of(response) != _EVENT_STREAM:
-        return await response.aread()
-    reader = EventReader(None)
-    told = b""
-    async for chunk in response.aiter_raw():
-        events = reader.feed(chunk)
-        told += events
-        if (said := _answer_in(events)) is not None:
-            await response.aclose()
+        return await _told(httpx2.ByteStream(await response.aread()))
+    return await _read(response)
+
+
+async def _accepted(response: httpx2.Response) -> tuple[int, httpx2.AsyncByteStream]:
+    """Return the body of what was accepted only, with the status under which the client looks for an answer in it."""
+    try:
+        said = await _read(response)
+    except httpx2.StreamError:
+        said = b""
+    return 200 if said.lstrip()[:1] in OF_JSON else 202, httpx2.ByteStream(said)
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    try:
+        return await _told(response.aiter_raw(), EventReader(None) if _kind_of(response) == _EVENT_STREAM else None)
+    finally:
+        await response.aclose()
+
+
+async def _told(chunks: AsyncIterable[bytes], reader: EventReader | None = None) -> bytes:
+    """Return a body; of events, whatever type it names, no more than the first answer: their stream may stay open."""
+    told: list[bytes] = []
+    async for chunk in chunks:
+        begun = b"" if told else chunk.removeprefix(BOM).lstrip()
+        if begun.startswith((*_OF_EVENTS, *OF_JSON)):
+            reader = EventReader(None) if begun.startswith(_OF_EVENTS) else None
+        told.append(chunk if reader is None else reader.feed(chunk))
+        if reader is not None and (said := _answer_in(told[-1])) is not None:
             return said
-    events = reader.end()
-    return _answer_in(events) or told + events
+    rest = b"" if reader is None else reader.end()
+    return _answer_in(rest) or b"".join([*told, rest])
 
 
 def _answer_in(events: bytes) -> bytes | None:
@@ -348,7 +373,7 @@ class _Body(httpx2.AsyncByteStream):
         self._kind = response.headers.get("content-type", "").partition(";")[0].strip()[:60]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = b"".join([chunk async for chunk in self._inner])
+        body = await _told(self._inner)
         if len(body) > _AT_ONCE:
             answer, written = await asyncio.to_thread(as_handed_on, self._asked, body, self._charset)
         else:
