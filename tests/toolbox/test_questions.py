@@ -1,14 +1,18 @@
 """Servers that ask a person before they answer, of the newest revision and of older ones."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 from mcp import ClientSession
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
 from tests.sizes import spread
+from toolbox.mcp import streams
 from toolbox.mcp.http_transport import ObservedTransport, current
 from toolbox.providers.elicitation import InputResponse, input_required_of
 
@@ -121,8 +125,8 @@ async def nothing():
     """Stand for the intent of a write."""
 
 
-def visits(*urls):
-    asked = [{"mode": "url", "message": "Connect it", "url": url, "elicitationId": "e"} for url in urls]
+def visits(*urls, **said):
+    asked = [{"mode": "url", "message": "Connect it", "url": url, "elicitationId": "e", **said} for url in urls]
     return {"error": {"code": -32042, "message": "connect first", "data": {"elicitations": asked}}}
 
 
@@ -142,9 +146,10 @@ async def test_a_write_that_needs_an_address_visited_first_asks_for_that_and_is_
         (request,) = asked.requests
         assert (request.message, request.url, request.form) == ("Connect it", "https://consent.example.com/a", None)
         assert not asked.in_call
-        answering(visits("https://consent.example.com/b"))
+        answering(visits("https://consent.example.com/b", mode=None, message=None))
         visited = InputResponse(kept(asked), None)
         asked = (await call(toolbox, "raw.send", before_send=nothing, reply=visited)).question
+        assert asked.requests[0].message == WORDLESS
         assert asked.requests[0].url == "https://consent.example.com/b"
         declined = InputResponse(kept(asked), None, declined=True)
         answering(FINE)
@@ -188,6 +193,69 @@ async def test_a_write_that_its_server_lets_wait_and_then_does_not_answer_may_ha
 FORM = {"type": "object", "properties": {}}
 ASKING = {"method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": FORM}}
 ASKED = {"result": {"resultType": "input_required", "inputRequests": {"q": ASKING}, "requestState": "one"}}
+WORDLESS = "(the server asks without a message)"
+NAMED = {"type": "object", "properties": {"who": {"type": "string"}}}
+ODD = {
+    "no mode": ({"mode": None, "message": "sure?", "requestedSchema": FORM}, ("sure?", FORM, None)),
+    "no message": ({"requestedSchema": FORM}, (WORDLESS, FORM, None)),
+    "no form": ({"message": "sure?"}, ("sure?", FORM, None)),
+    "a form without a type": (
+        {"message": None, "requestedSchema": {"properties": NAMED["properties"]}},
+        (WORDLESS, NAMED, None),
+    ),
+    "a form without fields": ({"message": "", "requestedSchema": {"properties": []}}, (WORDLESS, FORM, None)),
+    "nothing": (None, (WORDLESS, FORM, None)),
+    "an address without a mode": (
+        {"mode": None, "message": "sign", "url": "https://h.example/a", "requestedSchema": None},
+        ("sign", None, "https://h.example/a"),
+    ),
+}
+STATES = {
+    "a number": 7,
+    "an object": {"b": [1.5, None], "a": "x"},
+    "a list": [],
+    "no": False,
+    "a mark of ours": "backstay/state:7",
+}
+
+
+def asking(params=ASKING["params"], state="one", **beside):
+    asks = {"inputRequests": {"q": {**ASKING, "params": params}}, "requestState": state, **beside}
+    return {"": {"result": {"resultType": "input_required", **asks}}, **rounds(state)}
+
+
+def rounds(state):
+    return {state if isinstance(state, str) else json.dumps(state): FINE}
+
+
+@promise("tools:questions-others")
+async def test_a_question_is_asked_whatever_its_server_leaves_out_and_its_state_comes_back_as_it_was(
+    opened, raw, tmp_path
+):
+    plain = ("sure?", FORM, None)
+    cases = {name: (asking(params), asked) for name, (params, asked) in ODD.items()}
+    cases |= {name: (asking(state=state), plain) for name, state in STATES.items()}
+    cases["an empty answer beside it"] = (asking({**ASKING["params"], "mode": None}, content=[], _meta=7), plain)
+    answers = {name.replace(" ", "_"): {"rounds": said} for name, (said, _) in cases.items()}
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in answers]
+    entry = raw(tools=tools, discover=SPEAKS, answers=answers)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        for name, (_, asked) in cases.items():
+            tool = f"raw.{name.replace(' ', '_')}"
+            question = (await call(toolbox, tool, before_send=nothing)).question
+            (request,) = question.requests
+            assert (request.message, request.form, request.url) == asked, name
+            reply = InputResponse(kept(question), None if request.form is None else {})
+            assert (await call(toolbox, tool, before_send=nothing, reply=reply)).data == "fine", name
+
+
+@promise("tools:questions-others")
+def test_a_question_in_mid_call_is_read_alike():
+    asks = JSONRPCRequest(jsonrpc="2.0", id=1, method="elicitation/create", params={"mode": None, "message": "sure?"})
+    read = streams._Reads(None, {})._read(SessionMessage(asks))
+    assert read.message.params == {"message": "sure?", "requestedSchema": FORM}
+
+
 WITHHELD = [
     "Tool give has an output schema but no structured content was provided",
     "Invalid tools/call result: [ { code: 'invalid_union', path: [ 'content', 0 ] } ]",

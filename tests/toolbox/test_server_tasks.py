@@ -159,7 +159,7 @@ async def test_a_question_is_asked_until_it_was_answered_and_another_under_its_k
     answered = marks_of(question.requests)
     # What was answered may be asked for a while longer, until the server has taken it in.
     assert (await get(toolbox, task, answered=answered)).question is None
-    other = {"sure": {**ASKED["sure"], "params": {**ASKED["sure"]["params"], "message": "And now?"}}}
+    other = {"sure": {**ASKED["sure"], "params": {"mode": None, "message": "And now?"}}}
     server.says = [{"status": "input_required", "inputRequests": other}]
     assert (await get(toolbox, task, answered=answered)).question.requests[0].message == "And now?"
     await get(toolbox, task, action="update", reply=InputResponse(question, {"yes": True}))

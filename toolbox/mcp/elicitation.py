@@ -24,6 +24,8 @@ from toolbox.providers.json_safe import json_safe
 
 VISIT = "backstay:visit"
 """Marks the question whether a person has visited an address; its server asked nothing, so no answer is sent."""
+ELICITS = "elicitation/create"
+_WORDLESS = "(the server asks without a message)"
 
 
 def input_required(result: InputRequiredResult) -> InputRequired | None:
@@ -38,6 +40,32 @@ def input_required(result: InputRequiredResult) -> InputRequired | None:
     return InputRequired(requests=requests, state=result.request_state, flat=True)
 
 
+def readable_requests(asked: Any) -> Any:
+    """Return the requests of a server by its keys, of which the elicitations are readable; any other value as it is."""
+    if not isinstance(asked, dict):
+        return asked
+    return {
+        key: {**request, "params": readable_params(request.get("params"))}
+        if isinstance(request, dict) and request.get("method") == ELICITS
+        else request
+        for key, request in asked.items()
+    }
+
+
+def readable_params(params: Any) -> dict[str, Any]:
+    """Return what a server asks as the client accepts it: where it leaves out a field, the least stands that asks."""
+    given = _said(params)
+    if "url" in given and "requestedSchema" not in given:
+        return {"message": _WORDLESS, "mode": "url", **given}
+    form = {"type": "object", "properties": {}, **_said(given.get("requestedSchema"))}
+    return {"message": _WORDLESS, **given, "requestedSchema": form}
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """Return the fields of an object that say something; none of any other value."""
+    return {name: said for name, said in value.items() if said not in (None, "", [])} if isinstance(value, dict) else {}
+
+
 def visit_required(error: MCPError) -> InputRequired | None:
     """Return which address a server of revision 2025-11-25 wants visited before it answers a call; None without any.
 
@@ -49,7 +77,7 @@ def visit_required(error: MCPError) -> InputRequired | None:
     listed = data.get("elicitations") if isinstance(data, dict) else None
     for asked in listed if isinstance(listed, list) else ():
         with suppress(ValidationError):
-            params = ElicitRequestURLParams.model_validate(asked)
+            params = ElicitRequestURLParams.model_validate(readable_params(asked))
             return InputRequired(requests=(_request(params, "answer"),), state=VISIT)
     return None
 

@@ -4,6 +4,7 @@ The client refuses a result as a whole when one field is off. The answer of a to
 its meaning is known.
 """
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
+from toolbox.mcp.elicitation import ELICITS, readable_params, readable_requests
 from toolbox.mcp.pages import readable_page
 from toolbox.mcp.revisions import ALIKE, next_revision, offered_of, offering
 from toolbox.mcp.wire import MALFORMED
@@ -22,6 +24,8 @@ TASKS = "io.modelcontextprotocol/tasks"
 """The extension by which a server may answer a call by a task."""
 FOLLOWS = "backstay/follows-tasks"
 """Under this key of a request's `_meta`, which is not sent: whether a task may be the answer."""
+_STATE = "backstay/state:"
+"""Begins the text that stands for the state of a question, where the server's own is not a string, or begins so too."""
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _LISTED = {
     "resources/list": "resources",
@@ -76,6 +80,7 @@ class _Writes(_Stream):
             if len(self._asked) > _WAITING:
                 del self._asked[next(iter(self._asked))]
             _offer_tasks(item.message)
+            _give_state_back(item.message)
         await self._inner.send(item)
 
 
@@ -87,6 +92,13 @@ def _offer_tasks(request: JSONRPCRequest) -> None:
     if isinstance(offered := meta.get(_CAPABILITIES), dict):
         # The client hands out one object for all of its requests.
         meta[_CAPABILITIES] = {**offered, "extensions": {**offered.get("extensions", {}), TASKS: {}}}
+
+
+def _give_state_back(request: JSONRPCRequest) -> None:
+    """Send the state of a question as its server wrote it."""
+    params = request.params or {}
+    if isinstance(state := params.get("requestState"), str) and state.startswith(_STATE):
+        params["requestState"] = json.loads(state.removeprefix(_STATE))
 
 
 class _Reads(_Stream):
@@ -125,6 +137,10 @@ class _Reads(_Stream):
         return revision is not None
 
     def _read(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+            if item.message.method == ELICITS:
+                item.message.params = readable_params(item.message.params)
+            return item
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse | JSONRPCError):
             method = self._method(item.message.id)
             if isinstance(item.message, JSONRPCResponse):
@@ -154,13 +170,13 @@ def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
         case "tools/list":
             return readable_page(said)
         case "tools/call" if said.get("resultType") != "task" and _wants_input(said):
-            return said
+            return _question(said)
         case "tools/call":
             return {"content": [], "resultType": "complete", "_meta": {WHOLE: said}}
         case "tasks/get" | "tasks/update" | "tasks/cancel":
             return {"resultType": "complete", "_meta": {WHOLE: said}}
         case "resources/read" | "prompts/get" if _wants_input(said):
-            return said
+            return _question(said)
         case _ if (field := _LISTED.get(method)) is not None:
             return {field: [], **_READ_ANEW, "_meta": {WHOLE: said}}
         case _:
@@ -170,6 +186,16 @@ def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
 def _wants_input(said: dict[str, Any]) -> bool:
     requests = said.get("inputRequests")
     return said.get("resultType") == "input_required" or (isinstance(requests, dict) and bool(requests))
+
+
+def _question(said: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server asks before it answers, with its state as text; nothing beside it is an answer."""
+    state = said.get("requestState")
+    if state is not None and (not isinstance(state, str) or state.startswith(_STATE)):
+        state = _STATE + json.dumps(state)
+    asks = {"inputRequests": readable_requests(said.get("inputRequests")) or None, "requestState": state}
+    kind = said.get("resultType")
+    return {**({"resultType": kind} if kind == "input_required" else said), **asks}
 
 
 def _handshake(said: dict[str, Any]) -> dict[str, Any]:

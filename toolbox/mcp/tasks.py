@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
 from toolbox.mcp.connection import McpConnection
-from toolbox.mcp.elicitation import elicit_results, input_required
+from toolbox.mcp.elicitation import elicit_results, input_required, readable_requests
 from toolbox.mcp.errors import of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.streams import FOLLOWS, WHOLE
@@ -141,7 +141,8 @@ def _asks(request: TaskRequest, said: Mapping[str, Any]) -> Answer:
     state = _state(request.id, said)
     try:
         known = InputRequiredResult.model_validate(
-            {"resultType": "input_required", "inputRequests": said.get("inputRequests")}, by_name=False
+            {"resultType": "input_required", "inputRequests": readable_requests(said.get("inputRequests"))},
+            by_name=False,
         )
     except ValidationError as error:
         raise TaskGone(str(of_fault(error))) from None

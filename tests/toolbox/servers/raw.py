@@ -7,7 +7,7 @@ revision gets the refusal, in which OFFERED stands for that one.
 `unread`: answers are of several lines (`indent`), without their version (`bare`), or behind a header (`header`).
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
 {"endless": "text", "pause": seconds} is one line without an end; and {"rounds": {state: answer}} is chosen by the state
-that comes back with a call, which is "" at first.
+that comes back with a call, as JSON if it is no text; it is "" at first.
 "methods" are further ones: for each, results by what is asked for (a `uri`, a `name` or a `cursor`, else "").
 """
 
@@ -49,7 +49,8 @@ def other(told, request):
 
 def reply_to(params, answers):
     reply = answers[params["name"]]
-    return reply["rounds"][params.get("requestState", "")] if "rounds" in reply else reply
+    state = params.get("requestState", "")
+    return reply["rounds"][state if isinstance(state, str) else json.dumps(state)] if "rounds" in reply else reply
 
 
 def answer(request):
