@@ -496,6 +496,29 @@ async def test_leaving_by_exit_zero_is_an_end_without_a_result(sandbox, source):
     assert (await play(sandbox, source)).result is None
 
 
+@promise("programs:starts")
+@pytest.mark.parametrize(
+    "start",
+    [
+        "raise SystemExit(asyncio.run(main()))",
+        "from sys import exit as leave\nleave(asyncio.run(main()))",
+        "await asyncio.sleep(0)\nfrom sys import exit\nexit(asyncio.run(main()))",
+        "exit(asyncio.run(main()))",
+        "import sys\ncode = asyncio.run(main())\ntry:\n    sys.exit(code)\nfinally:\n    print('done')",
+        "def solve():\n    return {'n': 2}\nquit(solve())",
+    ],
+)
+async def test_a_program_that_exits_with_what_its_main_returned_has_not_failed(sandbox, start):
+    main = "" if "solve" in start else "async def main():\n    return {'n': 2}\n"
+    assert (await play(sandbox, main + start)).result == {"n": 2}
+
+
+@promise("programs:starts")
+async def test_a_program_that_exits_with_anything_else_has_failed(sandbox):
+    failed = "import sys\nasync def main():\n    return {'n': 2}\nasyncio.run(main())\nsys.exit('not so')"
+    assert (await play(sandbox, failed)).error["type"] == "SystemExit"
+
+
 STEP = """
 import sys
 

@@ -67,6 +67,8 @@ MAIN = "import asyncio\nran = []\nasync def main():\n    ran.append(1)\n    retu
         "await asyncio.sleep(0)\nawait main()",
         "await asyncio.sleep(0)\nasyncio.run(main())",
         "import sys\nsys.exit(asyncio.run(main()))",
+        "raise SystemExit(asyncio.run(main()))",
+        "await asyncio.sleep(0)\nraise SystemExit(await main())",
     ],
 )
 async def test_however_a_program_starts_its_main_it_runs_once_and_its_result_is_kept(start):

@@ -227,18 +227,24 @@ class Session:
         ready = install(start["bindings"], self._tool_calls)
         given = {name: sys.modules[name] for name in ("asyncio", "json", "re")}
         mcp = Mcp(self._tool_calls, start.get("tools", {}))
-        vars(module).update(__file__=FILENAME, mcp=mcp, **given, **ready)
+        vars(module).update(__file__=FILENAME, mcp=mcp, exit=sys.exit, quit=sys.exit, **given, **ready)
         sys.modules["__main__"] = module
         sys.argv = ["program"]
+        watched = EntryWatch(prepared)
         try:
             self._loop.entry = prepared.own_entry
-            with EntryWatch(prepared) as watched:
+            with watched:
                 exec(prepared.code, vars(module))  # noqa: S102 - the program is what this process is for
             value = watched.value
             if not watched.started and not self._loop.entry_tasks:
                 value = self._called(prepared, vars(module)[prepared.entry])
             if value is None:
                 value = self._entry_result()
+        except SystemExit as leaving:
+            # A script may hand on what its entry returned, which says of no failure.
+            if not any(returned is leaving.code for returned in (watched.value, *self._returned())):
+                raise
+            value = leaving.code
         except Deadlock as stuck:
             raise Deadlock(f"{stuck}{waits(self._loop)}") from None
         return value
@@ -252,8 +258,13 @@ class Session:
             if getattr(task, "_log_traceback", False):
                 # It failed, and the program has not looked.
                 task.result()
-        ended = [task for task in self._loop.entry_tasks if not task.cancelled() and task.exception() is None]
-        return ended[-1].result() if ended else None
+        returned = self._returned()
+        return returned[-1] if returned else None
+
+    def _returned(self) -> list[Any]:
+        """Return what the entry has returned to each task that the program made of it."""
+        ended = [task for task in self._loop.entry_tasks if task.done() and not task.cancelled()]
+        return [task.result() for task in ended if task.exception() is None]
 
     def _called(self, prepared: PreparedProgram, entry: Callable[[], Any]) -> Any:
         """Call the program's entry and wait for what it returns."""

@@ -148,7 +148,10 @@ def _starts(statement: ast.stmt, name: str) -> bool:
             pass
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="run"), args=[call])):
             pass
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="sys"), attr="exit"), args=[code])):
+        case (
+            ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="sys"), attr="exit"), args=[code]))
+            | ast.Raise(exc=ast.Call(func=ast.Name(id="SystemExit"), args=[code]))
+        ):
             return _starts(ast.Expr(value=code), name)
         case ast.Expr(value=call):
             pass
