@@ -11,6 +11,7 @@ from backstay.errors import BudgetExceeded
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.plans.review import CheckResult, PlanWork, Review, ReviewRules, check_of
 from backstay.shown import one_line
+from backstay.task.plan import as_data
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.calls.model_calls import ModelCalls
@@ -68,8 +69,9 @@ class Reviewing:
 
     async def _answer(self, place: int, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """Make the read-only call of a custom check, as any other call is made."""
+        # It is made as a step of a plan is, in which its texts must not refer to anything.
         checked = await self.context.check_call(
-            tool, arguments, resolved=True, summary=f"look at check {place}: {tool}"
+            tool, as_data(arguments), resolved=True, of_plan=True, summary=f"look at check {place}: {tool}"
         )
         if checked.tool is None or checked.error is not None:
             return ToolResult(success=False, error=checked.error, error_type=checked.error_type)

@@ -27,14 +27,14 @@ unknown: {review: {checks: [{name: lint}, {name: custom, tool: crm.count, range:
 writing: {review: {checks: [{name: custom, tool: fs.delete, arguments: {path: a}, range: {path: result.n, max: 3}}]}}
 """
 MAIL_POLICY = f"{POLICY}ask: [{{tool: mail.send_email, when: {{to: {{ends_with: '@ask.example'}}}}}}]\n"
-# The review finds good what has written to Good.
+# The review finds good what has written to this Good, whose name is no notation of a plan here.
 MAIL_PROFILES = """
 told:
   markers: true
   review:
     max_corrections: 1
     checks:
-      - {name: custom, tool: mail.list_sent, arguments: {to: good@ask.example}, range: {path: result.total, min: 1}}
+      - {name: custom, tool: mail.list_sent, arguments: {to: 'g$${n}@ask.example'}, range: {path: result.total, min: 1}}
 """
 BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
 GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
@@ -225,7 +225,7 @@ def letter(to):
 @pytest.mark.parametrize(
     ("to", "ends", "left"),
     [
-        ("good@ask.example", ("COMPLETED", ""), ["a@free.example", "good@ask.example"]),
+        ("g$$$${n}@ask.example", ("COMPLETED", ""), ["a@free.example", "g$${n}@ask.example"]),
         ("bad@ask.example", ("ROLLBACK_COMPLETED", "review_failed"), []),
     ],
     ids=["good", "still bad"],
