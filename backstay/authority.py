@@ -96,6 +96,11 @@ class Authority(Frozen):
         """Return whether only verified persons may decide."""
         return self.verified or bool(self.approvers) or self.quorum > 1 or self.no_self_approval
 
+    @property
+    def words(self) -> str:
+        """Return who may decide, in words."""
+        return ", ".join(self.approvers) or ("a verified person" if self.restricts else "anyone")
+
     def for_stopping(self) -> "Authority":
         """Return who may hold, reject or undo: the same people, also about a run of their own."""
         return self.model_copy(update={"no_self_approval": False, "verified": self.restricts})

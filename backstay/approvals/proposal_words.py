@@ -108,14 +108,13 @@ def _standing(part: ProposalPart, *, waits: bool) -> Iterator[str]:
         sure = "" if vote.get("verified") else " (unverified)"
         yield f"approved by {vote.get('by')}{sure}{left_out}"
     if not waits and not part.decided:
-        yield f"asked {', '.join(part.approvers) or 'anyone'}"
+        yield f"asked {part.authority.words}"
     missing = part.quorum - len(part.decided)
     if missing <= 0 or not waits:
         return
     said = {vote.get("by") for vote in part.decided}
     left = [person for person in part.approvers if person not in said]
-    others = "a verified person" if part.quorum > 1 or part.no_self_approval else "anyone"
-    who = ", ".join(left) if left else others
+    who = ", ".join(left) if left else part.authority.model_copy(update={"approvers": ()}).words
     if missing < len(left) or (missing > 1 and not left):
         who = f"{missing} of {who}" if left else f"{missing} verified persons"
     yield f"waits for {who}{', but not for the person who started the run' if part.no_self_approval else ''}"

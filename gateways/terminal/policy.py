@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from backstay.authority import principal
+from backstay.authority import Authority, principal
 from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.engine_tools import ENGINE_TOOLS, rule_on_any
@@ -82,7 +82,7 @@ async def why(
     found = {"tool": tool, "safety": facts.safety.value} | ruling.model_dump(
         mode="json", include={"verdict", "rule", "approvers", "quorum"}
     )
-    terminal.results(output, found | {"lines": looked_at}, _explained(found, looked_at))
+    terminal.results(output, found | {"lines": looked_at}, _explained(found, looked_at, ruling.authority))
 
 
 async def accept(
@@ -233,8 +233,8 @@ def _looked_at(kept: Any, tool: Tool, arguments: dict[str, Any], ruling: Ruling,
     return {"line": line.id, "says": line.words, "arguments": row["arguments"], "here": told}
 
 
-def _explained(found: dict[str, Any], looked_at: list[dict[str, Any]]) -> list[str]:
-    people = ", ".join(found["approvers"]) or "anyone who reaches the run"
+def _explained(found: dict[str, Any], looked_at: list[dict[str, Any]], authority: Authority) -> list[str]:
+    people = authority.words if authority.restricts else "anyone who reaches the run"
     asked = [f"who may decide: {people}; needed: {found['quorum']}"] if found["verdict"] == "ask" else []
     lines = [f"  {one_line(line['says'], _WIDTH)}: {one_line(line['here'], _WIDTH)}" for line in looked_at]
     return [

@@ -10,6 +10,7 @@ from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
+from backstay.approvals.proposal_words import part_lines
 from backstay.approvals.view import RequestView
 from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.yaml_text import read_yaml
@@ -535,6 +536,12 @@ def test_a_plan_waits_for_nobody_once_its_run_says_so_even_before_the_store_know
     standing = [RequestView.of(each.request, waits=each.may_wait).parts[0] for each in known]
 
     assert standing == ["steps 0, 1: waits for anyone"] * 2 + ["steps 0, 1: asked anyone"] * 3
+    part = asked.proposal.parts[0].model_copy(update={"verified": True})
+    verified = asked.proposal.model_copy(update={"parts": (part,)})
+    assert [*part_lines(verified), *part_lines(verified, waits=False)] == [
+        "steps 0, 1: waits for a verified person",
+        "steps 0, 1: asked a verified person",
+    ]
 
 
 @promise("page:plan-parts")

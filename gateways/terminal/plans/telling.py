@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backstay.approvals.layout import argument_lines
+from backstay.approvals.proposal import ProposalPart
 from backstay.approvals.proposal_words import summary_words
 from backstay.plans.review import Review
 from backstay.shown import markdown_line, one_line, shown_arguments
@@ -22,7 +23,7 @@ def story_lines(story: dict[str, Any]) -> Iterator[str]:
     if effects := story.get("estimated_side_effects"):
         yield f"changes: {', '.join(one_line(effect, 300) for effect in effects)}"
     for part in story.get("parts", []):
-        who = ", ".join(one_line(person, 200) for person in part["approvers"]) or "anybody"
+        who = one_line(ProposalPart.model_validate(part).authority.words, 2000)
         needed = f", {part['quorum']} needed" if part["quorum"] > 1 else ""
         yield f"part {part['part']}: {_numbers(part['steps'])}, decided by {who}{needed}"
     if story["approvals"]:
