@@ -1,6 +1,7 @@
 """Parse what the model answered: actions that may be performed, and errors that go straight back to it."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
 SUMMARY = 8000
 SHOWN_SOURCE = 2000
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n", re.MULTILINE)
 _NOTHING_MADE = frozenset[End]({"filtered", "refused", "broken", "malformed"})
 """Ends of answers of which no call is made: nobody knows what was meant to be there."""
 
@@ -437,7 +439,7 @@ class CompletionParser:
     async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
         if self.store_program is None:
             raise ArgumentsInvalid("run_program: programs cannot run here; call the tools directly")
-        source = _without_fence(_required(arguments, "code"))
+        source = without_fence(_required(arguments, "code"))
         reason = one_line(str(arguments.get("reason") or ""), 300)
         ref, warnings = await self.store_program(call_id, source)
         shown = await offload(self.arguments.blobs.of(self.run), source)
@@ -479,11 +481,15 @@ def _required(arguments: dict[str, Any], name: str) -> str:
     return value
 
 
-def _without_fence(source: str) -> str:
-    """Return a program without the fence around it, which many models write."""
-    first, *lines = source.strip().split("\n")
-    is_fenced = first.startswith("```") and len(lines) > 1 and lines[-1].strip() == "```"
-    return "\n".join(lines[:-1]) if is_fenced else source
+def without_fence(source: str) -> str:
+    """Return a program without the fence around it and the words around that, which many models write."""
+    opened = _FENCE.search(source)
+    if opened is None or any(quotes in source[: opened.start()] for quotes in ('"""', "'''")):
+        # Within a text of many lines, a fence is the program's own.
+        return source
+    lines = source[opened.end() :].split("\n")
+    end = max((place for place, line in enumerate(lines) if line.strip() == opened[1]), default=0)
+    return "\n".join(lines[:end]) if end else source
 
 
 def _number(value: Any, default: int) -> int:

@@ -16,7 +16,7 @@ from sandbox.programs.syntax import NameUse, ProgramSyntax
 
 MOST_FAULTS = 10
 _CLIENT = frozenset({"OutcomeSettled", "ToolError", "UNSET", "call", "result"})
-_GIVEN = _CLIENT - {"UNSET", "call"} | {"asyncio", "json", "mcp", "re"}
+_GIVEN = _CLIENT - {"UNSET", "call"} | {"asyncio", "exit", "json", "mcp", "quit", "re"}
 _SURPRISING = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 # Only the module `site` adds these; the sandbox starts without it.
 _OF_SITE = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})
@@ -154,11 +154,14 @@ def _imports(syntax: ProgramSyntax, functions: Functions, importable: frozenset[
         elif not top:
             yield ProgramFault(line, "a program is one file, nothing can be imported relative to it")
         elif top not in importable and top != "__future__" and not guarded:
-            text = f"cannot import {_cut(module)}: {_reason(top)}"
-            yield ProgramFault(line, text, top, () if top in sys.stdlib_module_names else tuple(sorted(importable)))
+            text = f"cannot import {_cut(module)}: {_reason(top, functions)}"
+            known = top in sys.stdlib_module_names or top in functions
+            yield ProgramFault(line, text, top, () if known else tuple(sorted(importable)))
 
 
-def _reason(module: str) -> str:
+def _reason(module: str, functions: Functions) -> str:
+    if module in functions:
+        return f"it is there without an import; for another name write: from sandbox_py.servers import {module} as ..."
     inside = "it is left out of the sandbox" if module in sys.stdlib_module_names else "it is not in the sandbox"
     return f"{inside} ({MISSING_MODULES[module]})" if module in MISSING_MODULES else inside
 

@@ -73,6 +73,7 @@ def check(source, importable=STANDARD):
         "async def go():\n    return 1\nasyncio.run(go())",
         "class mine:\n    async def search(self): ...\nmine().search",
         "return mail.search.__name__",
+        "exit(1)",
     ],
 )
 def test_nothing_is_said_of_a_program_that_fits(source):
@@ -192,7 +193,14 @@ def test_no_other_use_of_such_words_is_refused(use):
             ["line 1: sandbox_py.client has no post; there is: OutcomeSettled, ToolError, UNSET, call, result"],
         ),
         ("import sandbox_py.tools", ["line 1: there is no module sandbox_py.tools; import sandbox_py.servers"]),
-        ("exit(1)", ["line 1: exit is not defined"]),
+        (
+            "from crm import update\nimport crm as c",
+            [
+                f"line {line}: cannot import crm: it is there without an import; "
+                "for another name write: from sandbox_py.servers import crm as ..."
+                for line in (1, 2)
+            ],
+        ),
         ("x = 1\nreturn total + x", ["line 2: total is not defined"]),
     ],
 )
