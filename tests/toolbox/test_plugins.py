@@ -427,6 +427,9 @@ ODD_CHOICES = [
     ({"share": 5.5}, "5.5"),
     ({"even": 4}, "4"),
     ({"even": 12}, "12"),
+    ({"between": 0.5}, "0.5"),
+    ({"case": "HIGH"}, "HIGH"),
+    ({"text": "b"}, "b"),
     ({"anything": "b"}, "b"),
     ({"broken": "a"}, "a"),
     ({"color": "blue"}, "Color.BLUE"),
@@ -450,7 +453,9 @@ async def test_choices_and_defaults_that_only_the_program_knows_are_left_to_it(p
             assert f"'{next(iter(arguments))}': '{shown}'" in answer.data
         refused = await call(toolbox, "odd.run", {"share": 3.0})
         assert (refused.success, "invalid choice" in refused.error) == (False, True)
+    assert definition.description.startswith("cli.py: mix 100 % ?")
     known = definition.parameters["properties"]
+    assert known["text"] == {"type": "string", "description": "Not ? a text."}
     assert known["share"] == {"type": "number", "description": "A share. (one of: 0.0 to 1.0, 5.0 to 6.0)"}
     enums = {name: rule["enum"] for name, rule in known.items() if "enum" in rule}
     assert enums == {

@@ -15,13 +15,17 @@ import os
 import re
 import runpy
 import sys
-from collections.abc import KeysView, Mapping, ValuesView
-from types import GeneratorType
+from collections import OrderedDict
+from types import GeneratorType, MappingProxyType
 from typing import Any
 
 MOST_CHOICES = 1001
 MOST_SHOWN = 50
-LISTED = (list, tuple, set, frozenset, range, str, Mapping, KeysView, ValuesView, enum.EnumMeta, GeneratorType)
+LISTED = (
+    *(list, tuple, set, frozenset, range, str, dict, OrderedDict, MappingProxyType, type({}.keys()), type({}.values())),
+    *(type(enum.Enum), GeneratorType),
+)
+COMPARED = (str.__eq__, int.__eq__, float.__eq__)
 KINDS = (
     ("_HelpAction", None),
     ("_VersionAction", None),
@@ -45,9 +49,7 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
     commands = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return {
         "summary": summary or "",
-        "description": (parser.description or "") % {"prog": parser.prog}
-        if "%(prog)" in (parser.description or "")
-        else (parser.description or ""),
+        "description": description_of(parser),
         "prefixes": parser.prefix_chars,
         "number_options": bool(parser._has_negative_number_optionals),
         "file_prefixes": parser.fromfile_prefix_chars or "",
@@ -66,9 +68,10 @@ def parser_facts(parser: argparse.ArgumentParser, summary: str | None = "") -> d
 def command_facts(action: Any) -> dict[str, Any]:
     """Return the parsers of the subcommands by their first names; the others are aliases."""
     summaries = {choice.dest: choice.help for choice in action._choices_actions}
+    hidden = [action.choices.get(name) for name, said in summaries.items() if said == argparse.SUPPRESS]
     found = {}
     for name, parser in action.choices.items():
-        if all(parser is not known for known, _ in found.values()):
+        if all(parser is not known for known in [*hidden, *(known for known, _ in found.values())]):
             found[name] = (parser, summaries.get(name))
     return {name: parser_facts(parser, summary) for name, (parser, summary) in found.items()}
 
@@ -115,7 +118,7 @@ def choices_of(choices: Any, converter: Any) -> list[Any] | None:
 
     A choice may be an object that is equal to many values, and a container may hold more than it lists.
     """
-    if not isinstance(choices, LISTED):
+    if type(choices) not in LISTED:  # a class of the program's own may hold more than it lists
         return None
     found = []
     try:
@@ -131,6 +134,8 @@ def choices_of(choices: Any, converter: Any) -> list[Any] | None:
 
 def word_for(choice: Any, converter: Any) -> Any:
     """Return what is written for a choice, as a JSON scalar; None if that cannot be told."""
+    if isinstance(choice, (str, int, float)) and type(choice).__eq__ not in COMPARED:
+        return None
     if not isinstance(choice, enum.Enum):
         return choice if isinstance(choice, (str, int, float, bool)) else written_as(choice, converter)
     value = choice.value
@@ -201,7 +206,8 @@ def is_plain(value: Any) -> bool:
     """Return whether a default is a value that JSON can hold, and no object that only the program knows."""
     if isinstance(value, float):
         return value - value == 0
-    return isinstance(value, (str, int, bool, enum.Enum, os.PathLike))
+    is_known = isinstance(value, (str, int, bool, enum.Enum, os.PathLike))
+    return is_known and re.search(r"[\ud800-\udfff]", str(plain(value))) is None
 
 
 def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
@@ -212,6 +218,15 @@ def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
         return without_addresses(parser._get_formatter()._expand_help(action))
     except (KeyError, TypeError, ValueError):
         return action.help
+
+
+def description_of(parser: argparse.ArgumentParser) -> str:
+    """Return the description with its placeholders filled in."""
+    text = parser.description or ""
+    try:
+        return text % {"prog": parser.prog} if "%(prog)" in text else text
+    except (KeyError, TypeError, ValueError):
+        return text.replace("%(prog)s", parser.prog)
 
 
 def without_addresses(text: str) -> str:
@@ -270,7 +285,7 @@ class Capture:
             facts["number_options"] = facts["number_options"] or bool(earlier._has_negative_number_optionals)
             facts["read_twice"] = True
         with os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace") as out:
-            out.write("\n" + self.mark + json.dumps(facts, default=str) + "\n")
+            out.write("\n" + self.mark + json.dumps(facts, default=str, ensure_ascii=False) + "\n")
 
 
 def main() -> None:

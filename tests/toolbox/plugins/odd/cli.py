@@ -6,6 +6,7 @@ import decimal
 import enum
 import pathlib
 import sys
+import typing
 
 
 class Range:
@@ -53,6 +54,26 @@ class Broken:
         raise RuntimeError("not listed")
 
 
+class Between(typing.NamedTuple):
+    """A container that is a list of its ends."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value):
+        return self.low <= value <= self.high
+
+
+class AnyCase(str):
+    """A word that is equal to itself in capitals."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return self.casefold() == str(other).casefold()
+
+
 class Color(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -74,9 +95,12 @@ class Default:
         return "<Default at 0x7f0000000000>"
 
 
-parser = argparse.ArgumentParser(description="Mix")
+parser = argparse.ArgumentParser(description="%(prog)s: mix 100 % \udcff")
 parser.add_argument("--share", type=float, choices=[Range(0.0, 1.0), Range(5.0, 6.0)], help="A share.")
 parser.add_argument("--even", type=int, choices=Even())
+parser.add_argument("--between", type=float, choices=Between(0.0, 1.0))
+parser.add_argument("--case", choices=[AnyCase("low"), AnyCase("high")])
+parser.add_argument("--text", default="a\udcff", help="Not \udcff a text.")
 parser.add_argument("--anything", choices=[Anything()])
 parser.add_argument("--broken", choices=Broken(), metavar="BROKEN")
 parser.add_argument("--color", type=Color, choices=list(Color), default=Color.RED)

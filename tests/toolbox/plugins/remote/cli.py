@@ -19,6 +19,7 @@ def main():
     add.add_argument("--config", help="of this remote")
     keys = commands.add_parser("key", help="keys").add_subparsers(dest="sub")
     keys.add_parser("rotate", help="make a new key")
+    keys.add_parser("dump", aliases=["d"], help=argparse.SUPPRESS)
     end = commands.add_parser("end", help="end in some way")
     end.add_argument(
         "how", choices=["error", "json-error", "killed", "hang", "text", "nothing", "environment", "twice"]
