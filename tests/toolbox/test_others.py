@@ -407,8 +407,11 @@ def test_a_stream_without_an_end_keeps_nothing_of_what_is_no_event():
 @promise("tools:others-messages")
 def test_a_log_line_that_quotes_a_message_ends_no_request():
     assert cut_off(b'{"request": {"jsonrpc": "2.0", "method": "tools/call"}, "id": 5}') is None
+    assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "ad') is None
+    assert cut_off(b'{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": ad}, "id": 5}') is None
     assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "x": 1}') == 5
     assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "result": {"a": ') == 5
+    assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "result": {"method": "a", ') == 5
 
 
 @promise("tools:others-messages")

@@ -39,6 +39,7 @@ _MARKS = "\ufeff\x00 \t\r\n"
 _ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 _ENVELOPE = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
+_PART = re.compile(rb'"(method|result|error)"\s*:')
 _EDGE = 200
 _MOST_JOINED = 1000
 """How many messages may be on one line."""
@@ -142,7 +143,9 @@ def cut_off(raw: bytes) -> int | None:
 
 
 def id_at_the_edge(head: bytes, tail: bytes) -> int | None:
-    """Return the id with which a message begins or ends, for one that cannot be read as a whole."""
+    """Return the id with which an answer begins or ends, for one that cannot be read as a whole."""
+    if (part := _PART.search(head)) is not None and part[1] == b"method":  # a request, which servers may print
+        return None
     found = _ID_FIRST.match(head) or _ID_LAST.search(tail)
     return None if found is None else int(found[1])
 
