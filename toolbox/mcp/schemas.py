@@ -6,10 +6,13 @@ them.
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
+
+from jsonschema import Draft202012Validator
 
 from backstay.canonical import key_of
 from backstay.data_files import data_beside
@@ -19,6 +22,9 @@ _DATA = data_beside(__file__)
 _KINDS = {name: kind for kind, names in _DATA["keywords"].items() for name in names.split()}
 _TYPES = {name: kind for kind, names in _DATA["types"].items() for name in names.split()}
 _DIALECTS = {kind: frozenset(names.split()) for kind, names in _DATA["dialects"].items()}
+_JSON_TYPES = Draft202012Validator.TYPE_CHECKER
+# As PHP and JavaScript write them: no text fits what stands before its own beginning or behind its own end.
+_DELIMITED = re.compile(r"/(?=\^|.*(?:\$/|/[gimsuxy]+)$)(.*)/([gimsuxy]*)", re.DOTALL)
 _MOST_CHARACTERS = 30
 _MOST_DIGITS = 9
 """How many the place in a list may have."""
@@ -158,7 +164,10 @@ def _read_number(value: Any) -> int | float | None:
 
 def _text(key: str, value: Any, _: _Dialect) -> Any:
     if isinstance(value, str):
-        return value
+        delimited = _DELIMITED.fullmatch(value) if key == "pattern" else None
+        if delimited is None:
+            return value
+        return _DROPPED if delimited[2] else delimited[1]
     if key not in {"description", "title"}:
         return _DROPPED
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
@@ -222,6 +231,21 @@ def _set_type(found: dict[str, Any], said: Any) -> None:
         del found["type"]
     else:
         found["type"] = kinds if isinstance(said, list) else kinds[0]
+        _free_choices(found, kinds)
+
+
+def _free_choices(found: dict[str, Any], kinds: list[str]) -> None:
+    """Let the choices stand that fit no type: a server takes what its own code lists, whatever it says of the type."""
+    choices = [choice for choice in found.get("enum", [found.get("const")]) if choice is not None]
+    if not choices or any(_JSON_TYPES.is_type(choice, kind) for choice in choices for kind in kinds):
+        return
+    del found["type"]
+    if kinds == ["array"] and "enum" in found:
+        # They are those of each item.
+        found["type"], items = "array", found.get("items")
+        found["items"] = {"enum": found.pop("enum"), **(items if isinstance(items, dict) else {})}
+        if isinstance(kind := found["items"].get("type"), str):
+            _free_choices(found["items"], [kind])
 
 
 def _lift_required(found: dict[str, Any], schema: dict[str, Any], dialect: _Dialect) -> None:
