@@ -485,7 +485,7 @@ def without_fence(source: str) -> str:
     """Return a program without the fence around it and the words around that, which many models write."""
     opened = _FENCE.search(source)
     if opened is None or any(quotes in source[: opened.start()] for quotes in ('"""', "'''")):
-        # Within a text of many lines, a fence is the program's own.
+        # Inside a string of many lines, a fence is the program's own.
         return source
     lines = source[opened.end() :].split("\n")
     end = max((place for place, line in enumerate(lines) if line.strip() == opened[1]), default=0)

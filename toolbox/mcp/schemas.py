@@ -23,7 +23,7 @@ _KINDS = {name: kind for kind, names in _DATA["keywords"].items() for name in na
 _TYPES = {name: kind for kind, names in _DATA["types"].items() for name in names.split()}
 _DIALECTS = {kind: frozenset(names.split()) for kind, names in _DATA["dialects"].items()}
 _JSON_TYPES = Draft202012Validator.TYPE_CHECKER
-# As PHP and JavaScript write them: no text fits what stands before its own beginning or behind its own end.
+# As PHP and JavaScript write them; /^ and $/ themselves can never fit, so that no schema is meant otherwise.
 _DELIMITED = re.compile(r"/(?=\^|.*(?:\$/|/[gimsuxy]+)$)(.*)/([gimsuxy]*)", re.DOTALL)
 _MOST_CHARACTERS = 30
 _MOST_DIGITS = 9
