@@ -83,5 +83,6 @@ class Person:
             return "approve"
         if not request["calls"]:
             return "retry"
-        sent = self.mailbox.rows("SELECT id FROM sent WHERE recipient = ?", request["calls"][0]["arguments"]["to"])
-        return "happened" if sent else "retry"
+        mail = request["calls"][0]["arguments"]
+        query = "SELECT id FROM sent WHERE recipient = ? AND subject = ?"
+        return "happened" if self.mailbox.rows(query, mail["to"], mail["subject"]) else "retry"
