@@ -22,7 +22,7 @@ from backstay.client.decisions import Decisions
 from backstay.client.executions import ANSWERED_WITHIN, Execution, described, first_of
 from backstay.client.failures import error_from_failure, run_ended, translated_errors
 from backstay.client.sending import POLL_S, PROOF_S, repeated_while_continuing, signed, through_outages, update_id
-from backstay.client.stored import revealed, stored_output
+from backstay.client.stored import revealed, stored_output, stored_result
 from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
 from backstay.errors import (
@@ -166,13 +166,13 @@ class Run(Decisions):
             following = page["next"]
 
     async def _page(self, reading: dict[str, Any]) -> dict[str, Any]:
-        if await self.is_open():
+        if await self.is_known_as_open():
             try:
                 return await self._update("read", reading, key=None)
             except (DecisionRefused, RunContinuing):
                 pass  # As many others read as the run answers at a time, or it does not go on soon enough.
             except BackstayError:
-                if await self.is_open():
+                if await self.is_known_as_open():
                     raise
         return await self._read_beside(reading)
 
@@ -233,9 +233,16 @@ class Run(Decisions):
         Raises TaskInvalid, RunOpen or InternalError when the run failed with that, RunTerminated when it was
         terminated, and RunTimedOut when a time limit of Temporal ended it.
         With a type also raises the error of a run that did not complete, and OutputInvalid when there is no output or
-        it does not fit. An output that is too large for the Result is read from the store, as `reveal` does.
+        it does not fit. An output that is too large for the Result is read from the store, as `reveal` does; so is the
+        Result of a run that Temporal no longer keeps.
         """
-        ended = await self._ended()
+        try:
+            ended = await self._ended()
+        except RunNotFound:
+            # Temporal keeps an ended run for a time only, and the store has it all the same.
+            if (stored := await stored_result(self.id, self._handle.run_id)) is None:
+                raise
+            ended = Result.model_validate(stored)
         return ended if output is None else await self._output(ended, output)
 
     async def _output(self, ended: Result, kind: type[Output]) -> Output:

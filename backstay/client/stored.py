@@ -32,6 +32,18 @@ async def _opened(settings: Settings) -> AsyncGenerator[Any]:
         yield store
 
 
+async def stored_result(workflow_id: str, run_id: str | None) -> Any:
+    """Return the Result of a run as the store has it; None where there is no store, or it has none.
+
+    `run_id` is of an execution of the run; None for the newest run of that name.
+    """
+    if not (settings := Settings.load()).has_store:
+        return None
+    async with _opened(settings) as store:
+        row = await store.runs.get(workflow_id, run_id)
+        return None if row is None else row.result
+
+
 async def stored_output(workflow_id: str, run_id: str | None, ref: str) -> Any:
     """Return the output of a run that is too large for its Result; raises RunNotFound.
 

@@ -12,13 +12,14 @@ from cyclopts import Parameter
 from backstay.canonical import canonical
 from backstay.client import Run
 from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
+from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.tools.recipients import call_line
 from backstay.tools.tool import tool_result
 from gateways.terminal.exit_codes import ENDED
 from gateways.terminal.flags import Output, OutputFile, Workflow
-from gateways.terminal.session import session_of
+from gateways.terminal.session import session_of, silence_logs
 from gateways.terminal.terminal import Terminal
 
 _FEW, _SHORT = 20, 1000
@@ -33,13 +34,14 @@ async def result(
     workflow: Workflow, *, step: Step = None, output_file: OutputFile = None, output: Output = "text"
 ) -> int:
     """Show what a run found: its summary and outputs, or with --step what the calls of one step answered."""
-    terminal = Terminal()
-    async with session_of(workflow) as run:
+    settings, terminal = Settings.load(), Terminal()
+    silence_logs(settings)
+    async with session_of(workflow, settings) as run:
         if step is not None:
             calls = await _calls(run, step)
             code, data, lines = 0, {"workflow_id": run.id, "step": step, "calls": calls}, _call_lines(calls)
         else:
-            if await run.is_open():
+            if await run.is_known_as_open():
                 raise TaskInvalid(f"workflow: {run.id} is still open; follow it with `backstay attach`, or give --step")
             ended = await run.result()
             code = ENDED[ended.outcome]

@@ -43,10 +43,15 @@ async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run
 
 @promise("sessions:forgotten")
 async def test_a_run_goes_on_from_one_that_temporal_has_forgotten(run, scripts, opened):
-    task = scripts.task(finish("first"), finish("second"))
+    reads = Reply(calls=[("mail__list_customers", {})])
+    task = scripts.task(reads, finish("first"), finish("second"))
     done = await run("run", task["text"], "--user", "ana", "--id", "forgotten-turn")
     assert done.code == 0, done.err
     await forgotten(opened, "forgotten-turn")
+    result = await run("result", "forgotten-turn")
+    assert (result.code, result.out.splitlines()[:2]) == (0, ["forgotten-turn: completed", "first"]), result.err
+    step = await run("result", "forgotten-turn", "--step", "1")
+    assert (step.code, step.out.splitlines()[0]) == (0, "mail.list_customers"), step.err
     done = await run("run", "--continue", "forgotten-turn", "and now?", "--output", "json")
     assert (done.code, json.loads(done.out)["final_summary"]) == (0, "second"), done.err
     assert json.loads(done.out)["events"][0]["user_id"] == "ana"

@@ -81,7 +81,7 @@ async def _undo(talk: Talking, _: str) -> None:
 async def _budget(talk: Talking, given: str) -> None:
     limits = _limits(given)
     run = talk.turns.last
-    if limits and run is not None and await run.is_open():
+    if limits and run is not None and await run.is_known_as_open():
         told = await run.top_up(by=talk.by, **limits)
         talk.terminal.say(f"raised: {one_line(json.dumps(told), 500)}", "green")
         return

@@ -135,7 +135,7 @@ class Talk:
 
     async def _show_turn(self, run: Run) -> None:
         """Show how a turn before went, or follow it where it still goes on."""
-        if await run.is_open():
+        if await run.is_known_as_open():
             await self._follow(run)
             return
         try:
