@@ -4,6 +4,7 @@ import errno
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
@@ -73,6 +74,14 @@ def is_visible(text: str) -> bool:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 effect" and "2 effects"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def money(amount: float, *, exact: bool = False) -> str:
+    """Return US dollars in digits: to four places, or `exact` with two at least; never zero for a sum that is not."""
+    shown = f"{amount:.2f}" if exact else f"{amount:.4f}"
+    if float(shown) == amount or (float(shown) and not exact):
+        return shown
+    return f"{Decimal(repr(amount) if exact else f'{amount:.2g}'):f}"
 
 
 def for_user(user_id: str) -> str:

@@ -15,6 +15,7 @@ from backstay.shown import (
     markdown_code,
     markdown_line,
     markdown_link,
+    money,
     shell_words,
 )
 from backstay.task.status import State
@@ -64,7 +65,7 @@ def _limits(state: RunState) -> str:
         ("tool calls", str(usage.tool_calls), str(budget.max_tool_calls)),
     ]
     ceiling = budget.max_llm_cost_usd
-    rows.append(("USD", f"{state.ledger.spent / MICRO:.4f}", "" if ceiling is None else f"{ceiling:g}"))
+    rows.append(("USD", money(state.ledger.spent / MICRO), "" if ceiling is None else f"{ceiling:g}"))
     if budget.max_tokens is not None:
         rows.append(("tokens", str(usage.tokens), str(budget.max_tokens)))
     rows.extend(

@@ -12,7 +12,7 @@ from backstay.approvals.undo_words import undo_words
 from backstay.approvals.verdicts import verdict_words
 from backstay.approvals.whole import unseen
 from backstay.provenance.telling import ArgumentOrigin, told_together
-from backstay.shown import MASKED, kept_bytes, minute, one_line, shell_words, unseen_words
+from backstay.shown import MASKED, kept_bytes, minute, money, one_line, shell_words, unseen_words
 from backstay.tools.tool import Safety
 
 _DIFF: dict[str, "Kind"] = {"+": "added", "-": "removed", "@": "place"}
@@ -213,7 +213,7 @@ class RequestView(NamedTuple):
             yield f"{request.escalation[0].lower()}{request.escalation[1:]}"
         if expiry and request.expires_at:
             yield f"expires {minute(request.expires_at)}, then: {request.then}"
-        yield f"cost so far: {request.cost_so_far:.4f} USD"
+        yield f"cost so far: {money(request.cost_so_far)} USD"
 
 
 def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:

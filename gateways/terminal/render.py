@@ -20,7 +20,7 @@ from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.client.executions import UNDO
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.shown import LINE_BREAK, counted, one_line, shell_words
+from backstay.shown import LINE_BREAK, counted, money, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
@@ -156,7 +156,7 @@ def _plan_lines(
     if proposal.estimated_side_effects:
         yield f"  changes: {', '.join(proposal.estimated_side_effects)}", "yellow"
     if proposal.estimated_cost_usd:
-        yield f"  costs at models: {proposal.estimated_cost_usd:.4f} USD", ""
+        yield f"  costs at models: {money(proposal.estimated_cost_usd)} USD", ""
     yield from ((f"  {line}", "") for line in (*view.parts, *toggle_lines(proposal)))
     found = {other.proposal.plan_id: other for other in beside if other.proposal is not None}
     for plan_id in proposal.alternatives:
@@ -191,11 +191,11 @@ def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str
     steps = usage.get("steps", 0) - usage.get("lifelines", 0) + usage.get("delegated_steps", 0)
     calls = usage.get("tool_calls", 0)
     spent, ceiling = usage.get("llm_cost_usd", 0), budget.get("max_llm_cost_usd")
-    allowed = "no limit" if ceiling is None else f"{ceiling:.2f}"
+    allowed = "no limit" if ceiling is None else money(ceiling, exact=True)
     return [
         ("steps", steps, budget.get("max_steps"), f"{steps}/{budget.get('max_steps')}"),
         ("calls", calls, budget.get("max_tool_calls"), f"{calls}/{budget.get('max_tool_calls')}"),
-        ("USD", spent, ceiling, f"{spent:.4f}/{allowed}"),
+        ("USD", spent, ceiling, f"{money(spent)}/{allowed}"),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from backstay.approvals.verdicts import verdict_words
 from backstay.shown import CLIPPED, LINE_BREAK, MINUTE, for_user, one_line
+from backstay.shown import money as dollars
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
@@ -39,7 +40,7 @@ def lines(text: str) -> list[str]:
 
 def money(amount: float) -> str:
     """Return a sum of US dollars."""
-    return f"{amount:.4f} USD" if 0 < amount < 1 else f"{amount:,.2f} USD"
+    return f"{dollars(amount)} USD" if 0 < amount < 1 else f"{amount:,.2f} USD"
 
 
 def moment(at: float | str) -> str:
@@ -82,5 +83,6 @@ def _time(at: float | str) -> datetime | None:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "user": for_user,
+    "dollars": dollars,
     **{each.__name__: each for each in (line, lines, money, moment, stamp, since, span, clock, verdict_words)},
 }

@@ -20,7 +20,7 @@ from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, one_line
+from backstay.shown import LINE_BREAK, money, one_line
 from backstay.tools.recipients import is_recipient
 from people.requests.form import DecisionForm
 
@@ -220,7 +220,7 @@ def _telling_first(call: RequestedCall) -> list[Any]:
 def _plan(view: RequestView, proposal: Proposal) -> Iterator[Paragraph]:
     """Yield what a plan changes, who decides which part, what can be narrowed, and what else is proposed."""
     changes = ", ".join(proposal.estimated_side_effects)
-    cost = f"{proposal.estimated_cost_usd:.4f} USD" if proposal.estimated_cost_usd else ""
+    cost = f"{money(proposal.estimated_cost_usd)} USD" if proposal.estimated_cost_usd else ""
     others = ", ".join(proposal.alternatives)
     yield Paragraph.of("note", view.more)
     yield Paragraph.of("note", f"Changes: {changes}" if changes else "", f"Costs at models: {cost}" if cost else "")

@@ -10,6 +10,7 @@ from backstay.shown import (
     brief_arguments,
     markdown_code,
     markdown_line,
+    money,
     one_line,
     shell_words,
     shown_arguments,
@@ -23,6 +24,22 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
     max_leaves=12,
 )
+
+
+@promise("budget:shown")
+@pytest.mark.parametrize(
+    ("amount", "shown", "exact"),
+    [
+        (0, "0.0000", "0.00"),
+        (0.5, "0.5000", "0.50"),
+        (0.001, "0.0010", "0.001"),
+        (0.0000123, "0.000012", "0.0000123"),
+        (1e-7, "0.0000001", "0.0000001"),
+        (1_000_000, "1000000.0000", "1000000.00"),
+    ],
+)
+def test_a_sum_that_is_not_zero_is_never_shown_as_zero_and_a_limit_as_it_was_set(amount, shown, exact):
+    assert (money(amount), money(amount, exact=True)) == (shown, exact)
 
 
 @promise("approvals:one-line")

@@ -10,7 +10,7 @@ from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
 from backstay.tools.recipients import call_line
-from gateways.terminal.render import ending_lines, event_line, style_of
+from gateways.terminal.render import budget_rows, ending_lines, event_line, style_of
 from gateways.terminal.terminal import Terminal
 from tests.requirements import promise
 
@@ -32,6 +32,12 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
     event = Event(n=1, name=name, at="2026-11-20T12:00:00", text="mail.read: not there", data=data)
     assert (style_of(event) == "red") is red
     assert ('mail.read {"id":1}' in event_line(event)) is bool(data.get("tool"))
+
+
+@promise("budget:shown")
+def test_small_sums_and_limits_are_shown_in_full():
+    (_, _, (_, _, _, text)) = budget_rows({"max_llm_cost_usd": 0.001}, {"llm_cost_usd": 0.00002})
+    assert text == "0.00002/0.001"
 
 
 @promise("clients:call-line")

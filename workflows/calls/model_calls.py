@@ -14,7 +14,7 @@ from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
 from backstay.plans.review import PlanWork
 from backstay.responses import ModelChoice
-from backstay.shown import one_line
+from backstay.shown import money, one_line
 from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
@@ -454,8 +454,8 @@ class ModelCalls:
         if repeats:
             lifelines = state.opened.profile.lifelines - repeats
             left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
-        money = state.ledger.left()
-        return left if money is None else f"{left}, {money / MICRO:.4f} USD"
+        micro = state.ledger.left()
+        return left if micro is None else f"{left}, {money(micro / MICRO)} USD"
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:

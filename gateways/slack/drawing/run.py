@@ -9,7 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, NoticeKind
 from backstay.effects.compensation import Undone
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, for_user, minute, one_line
+from backstay.shown import LINE_BREAK, for_user, minute, money, one_line
 from backstay.task.event import Event
 from gateways.slack.drawing.page import BlockPage
 from people.runs.words import undone_line
@@ -63,7 +63,7 @@ class ThreadHead(Frozen):
 
     def _cost(self) -> str:
         usage = (self.result or {}).get("usage") or {}
-        spent = f"{usage.get('llm_cost_usd', 0):.4f} USD"
+        spent = f"{money(usage.get('llm_cost_usd', 0))} USD"
         return f"{usage.get('steps', 0)} steps, {usage.get('tool_calls', 0)} calls, {spent}" if usage else ""
 
     def _said(self) -> list[str]:
