@@ -122,6 +122,8 @@ class OpenedRun(Message):
     schedule has started."""
     private: tuple[str, ...] = ()
     """The providers that have answered a run above this one something which not everybody may read."""
+    misnamed: str = ""
+    """Which tools the quotas and the policy of the task name that there are not."""
     found: SearchFindings | None = None
     """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
     what to look for."""

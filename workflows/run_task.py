@@ -399,6 +399,8 @@ async def open_context(context: RunContext) -> None:
     # Only now is it known what of the task may be told.
     more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
     state.record("run.started", opened.task_line or "plan", started, user_id=state.task.user_id, **more)
+    if opened.misnamed:
+        context.record("tools.missing", opened.misnamed)
     state.budget = _budget_of(context)
     ceiling = state.budget.max_llm_cost_usd
     micro = None if ceiling is None else round(ceiling * MICRO)

@@ -2,7 +2,7 @@
 
 import difflib
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from backstay.frozen import Frozen
@@ -14,6 +14,8 @@ from backstay.policies.rule import Rule, clip_line
 from backstay.shown import one_line
 from backstay.tools.own_server import OWN
 
+_GLOB = frozenset("*?")
+_LATER = "it is to come later"
 _ENGINE = frozenset(name.partition(".")[2] for name in ENGINE_TOOLS)
 
 
@@ -35,7 +37,7 @@ class Finding(NamedTuple):
 
 def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Finding]:
     """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
-    known = {**offered, "engine": ProviderTools(tools=_ENGINE)}
+    known = _with_engine(offered)
     found: list[Finding] = []
     for section, rules in policy.sections():
         for index, rule in enumerate(rules):
@@ -44,6 +46,29 @@ def findings(policy: Policy, offered: Mapping[str, ProviderTools]) -> list[Findi
                 found += _named(where, rule.tool, known, is_tool=not section.startswith("reveal."))
             found += _held(section, where, rule)
     return [*found, *_covered(policy)]
+
+
+def quota_findings(where: str, quotas: Iterable[str], offered: Mapping[str, ProviderTools]) -> list[Finding]:
+    """Return what is to be said of the tools that quotas name; one that names no tool limits nothing."""
+    known = _with_engine(offered)
+    return [found for tool in quotas for found in _counted(where, tool, known)]
+
+
+def _counted(where: str, tool: str, known: Mapping[str, ProviderTools]) -> Iterator[Finding]:
+    if said := several_tools(tool):
+        yield Finding("error", where, said)
+    else:
+        yield from _named(where, tool, known, is_tool=True, later="")
+
+
+def several_tools(tool: str) -> str:
+    """Return what is wrong with the name in a quota that is a pattern; empty for other names."""
+    said = f"{one_line(tool, 200)}: a quota counts the calls of one tool; name each tool by itself"
+    return "" if _GLOB.isdisjoint(tool) else said
+
+
+def _with_engine(offered: Mapping[str, ProviderTools]) -> dict[str, ProviderTools]:
+    return {**offered, "engine": ProviderTools(tools=_ENGINE)}
 
 
 def _covered(policy: Policy) -> Iterator[Finding]:
@@ -61,7 +86,9 @@ def _covered(policy: Policy) -> Iterator[Finding]:
                 before.append((where, rule))
 
 
-def _named(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_tool: bool) -> Iterator[Finding]:
+def _named(
+    where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_tool: bool, later: str = _LATER
+) -> Iterator[Finding]:
     provider, _, tool = pattern.partition(".")
     if "*" in pattern or "?" in pattern:
         yield from _matched(where, pattern, known, is_tool=is_tool)
@@ -69,7 +96,7 @@ def _named(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_t
         said = f"{pattern}: servers that users add are not compared; the line is in force"
         yield Finding("warning", where, said)
     elif provider not in known:
-        near = _nearest(pattern, provider, known)
+        near = _nearest(pattern, provider, known, later)
         yield Finding("error", where, f"{pattern}: no provider of the toolbox is named {provider!r}{near}")
     elif is_tool and tool in known[provider].tools:
         return
@@ -77,7 +104,7 @@ def _named(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is_t
         said = f"{pattern}: cannot be compared, {one_line(known[provider].unread, 200)}; the line is in force"
         yield Finding("warning", where, said)
     elif is_tool:
-        near = _nearest(pattern, provider, known)
+        near = _nearest(pattern, provider, known, later)
         yield Finding("error", where, f"{pattern}: {provider} has no such tool{near}")
 
 
@@ -95,14 +122,14 @@ def _matched(where: str, pattern: str, known: Mapping[str, ProviderTools], *, is
     yield Finding("warning", where, f"{pattern}: fits no tool that is known{more}; the line is in force")
 
 
-def _nearest(pattern: str, provider: str, known: Mapping[str, ProviderTools]) -> str:
+def _nearest(pattern: str, provider: str, known: Mapping[str, ProviderTools], later: str) -> str:
     """Return the nearest name in words, first among the tools of the same provider."""
     beside = [f"{provider}.{tool}" for tool in known[provider].tools] if provider in known else []
     every = [f"{name}.{tool}" for name, there in known.items() for tool in there.tools]
     for names in (beside, every, [f"{name}.{pattern.partition('.')[2]}" for name in known]):
         if near := difflib.get_close_matches(pattern, sorted(names), 1):
-            return f"; did you mean {one_line(near[0], 200)!r}? If it is to come later, add optional: true"
-    return "; correct the name, or add optional: true if it is to come later"
+            return f"; did you mean {one_line(near[0], 200)!r}?{later and f' If {later}, add optional: true'}"
+    return f"; correct the name{later and f', or add optional: true if {later}'}"
 
 
 def _held(section: str, where: str, rule: Rule) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 import pytest
 
-from backstay.policies.names import ProviderTools, findings, twins
+from backstay.policies.names import ProviderTools, findings, quota_findings, twins
 from backstay.policies.policy import Policy, forbids
 from backstay.tools.tool import Tool
 from tests.requirements import promise
@@ -33,6 +33,26 @@ def test_a_name_that_is_not_there_is_an_error_with_the_nearest_one(section, patt
     assert said in line
     ((state, where, line),) = found(undo={section: [pattern]})
     assert (state, where) == ("error", f"undo.{section}[0]")
+
+
+@promise("budget:quota-names")
+@pytest.mark.parametrize(
+    ("tool", "state", "said"),
+    [
+        ("crm.delte", "error", "crm.delte: crm has no such tool; did you mean 'crm.delete'?"),
+        ("zzz.qqq", "error", "zzz.qqq: no provider of the toolbox is named 'zzz'; correct the name"),
+        ("crm.*", "error", "crm.*: a quota counts the calls of one tool; name each tool by itself"),
+        ("crm.delet?", "error", "crm.delet?: a quota counts the calls of one tool; name each tool by itself"),
+        ("down.anything", "warning", "down.anything: cannot be compared, down is not available: connection refused"),
+    ],
+)
+def test_a_quota_of_no_tool_or_of_several_is_an_error_with_the_nearest_name(tool, state, said):
+    (finding,) = quota_findings("quotas", [tool, "crm.search"], OFFERED)
+    assert (finding.state, finding.where, finding.said.removesuffix("; the line is in force")) == (
+        state,
+        "quotas",
+        said,
+    )
 
 
 @promise("policy:names-in-doubt")

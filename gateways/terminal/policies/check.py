@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from backstay.policies.names import Finding, findings, twins
+from backstay.policies.names import Finding, ProviderTools, findings, quota_findings, twins
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.exit_codes import DONE, FAILED
@@ -35,15 +35,30 @@ async def check(*, output: Output = "text") -> int:
 
 async def compared(settings: Settings) -> list[Finding]:
     """Return what is to be said of the policy, beside the toolbox; raises what makes either of them unreadable."""
-    from opening import open_toolbox, read_policy, yaml_of
+    from opening import read_policy, yaml_of
 
     policy = await asyncio.to_thread(read_policy, settings.policy)
     if not settings.policy.exists():
         return []
     written = await asyncio.to_thread(yaml_of, settings.policy)
+    return [*twins(written), *findings(policy, await _offered(settings))]
+
+
+async def misnamed_quotas(settings: Settings) -> list[Finding]:
+    """Return what is to be said of the quotas of profiles, beside the toolbox; raises as `compared` does."""
+    from opening import read_profiles
+
+    profiles = await asyncio.to_thread(read_profiles, settings.profiles)
+    quotas = {name: profiles.named(name).budget.quotas for name in profiles}
+    offered = await _offered(settings) if any(quotas.values()) else {}
+    return [found for name, own in quotas.items() for found in quota_findings(f"{name}: quotas", own, offered)]
+
+
+async def _offered(settings: Settings) -> dict[str, ProviderTools]:
+    from opening import open_toolbox
+
     async with open_toolbox(settings) as toolbox:
-        offered = await toolbox.offered(_PATIENCE_S)
-    return [*twins(written), *findings(policy, offered)]
+        return await toolbox.offered(_PATIENCE_S)
 
 
 def told(finding: Finding) -> str:

@@ -67,13 +67,18 @@ async def test_a_rejected_top_up_ends_the_run(open_engine):
 async def test_calls_and_quotas_are_refused_before_anything_is_sent(open_engine):
     send = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
     async with open_engine(lambda talk: Reply(calls=[send, send])) as engine:
-        over_calls = await engine.start({"text": "send", "budget": {"max_tool_calls": 1}})
+        misnamed = {"policy": {"deny": ["mail.recal_email"]}, "budget": {"max_tool_calls": 1}}
+        misnamed["budget"]["quotas"] = {"mail.send_mial": 0}
+        over_calls = await engine.start({"text": "send", **misnamed})
         over_quota = await engine.start({"text": "send", "budget": {"quotas": {"mail.send_email": 1}}})
         results = await asyncio.gather(over_calls.result(), over_quota.result())
 
     assert [result["outcome"] for result in results] == ["budget_exceeded"] * 2
     assert "quotas[mail.send_email]" in results[1]["error"]["message"]
     assert engine.mailbox.requests("send_email") == 0
+    (missing,) = [event["text"] for event in results[0]["events"] if event["name"] == "tools.missing"]
+    assert "budget.quotas: mail.send_mial: mail has no such tool; did you mean 'mail.send_email'?" in missing
+    assert "deny[0]: mail.recal_email: mail has no such tool; did you mean 'mail.recall_email'?" in missing
 
 
 @promise("budget:billed")

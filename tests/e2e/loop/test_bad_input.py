@@ -30,6 +30,10 @@ TASKS = {
     "budget negative": ({"text": "x", "budget": {"max_llm_cost_usd": -1}}, "budget.max_llm_cost_usd: "),
     "budget choice": ({"text": "x", "budget": {"on_exhausted": "beg"}}, "budget.on_exhausted: "),
     "quota": ({"text": "x", "budget": {"quotas": {"a.b": "one"}}}, "budget.quotas.a.b: "),
+    "a quota of several": (
+        {"text": "x", "budget": {"quotas": {"mail.*": 1}}},
+        "budget.quotas: mail.*: a quota counts the calls of one tool; name each tool by itself",
+    ),
     "plan empty": ({"plan": {"steps": []}}, "plan.steps: "),
     "plan missing": ({"plan": {"steps": [{}]}}, "plan.steps.0.tool: required field is missing; add it"),
     "plan unknown": ({"plan": {"steps": [{**STEP, "args": {}}]}}, "plan.steps.0.args: unknown field"),
