@@ -10,7 +10,7 @@ from backstay.approvals.proof import LONGEST_LIFE, START
 from backstay.approvals.verdicts import verdict_words
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from gateways.terminal.asking.deciding import decided_by_name, form_of, json_or_text
+from gateways.terminal.asking.deciding import decided_by_name, form_of
 from gateways.terminal.asking.form import fields_from
 from gateways.terminal.flags import (
     ArgsDigest,
@@ -139,7 +139,7 @@ async def answer(
     Parameters
     ----------
     answer
-        Any JSON; anything else is taken as text.
+        JSON; anything else is taken as text, and where the question has no form, so are numbers, true, false and null.
     field
         One field of a form, as name=value; give it once for each.
     verdict
@@ -147,7 +147,7 @@ async def answer(
     """
     if [answer, field, verdict].count(None) != 2:
         raise DecisionInvalid("--answer, --field, --verdict: give exactly one of them")
-    whole = {} if answer is None else {"answer": json_or_text(answer)}
+    whole = {} if answer is None else {"answer": answer}
     await _decide(workflow, request, verdict or "answer", by, args_digest, given=field, comment=comment, **whole)
 
 

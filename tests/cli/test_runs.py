@@ -136,10 +136,14 @@ async def test_rejecting_with_stop_ends_the_run_and_attach_tells_how(run, script
 
 
 @promise("clients:answers")
-async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_digest(run, scripts, backstay):
-    replies = (Reply(calls=[("ask_person", {"question": "Which?"})]), mails("one@clipped.example", body="x" * 3000))
+async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_digest(run, scripts, backstay, opened):
+    asks = Reply(calls=[("ask_person", {"question": "Which?"})])
+    replies = (asks, asks, asks, mails("one@clipped.example", body="x" * 3000))
     started = await backstay.start(scripts.task(*replies), id="asked")
     request = await waiting(backstay, "asked")
+    for typed in ("3.10", "true"):
+        assert (await run("answer", "asked", request, "--answer", typed)).code == 0
+        request = (await following(started, request)).id
 
     neither = await run("answer", "asked", request, "--by", "ana")
     answered = await run("answer", "asked", request, "--answer", '{"which": 2}', "--by", "ana")
@@ -159,6 +163,8 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
     assert "characters clipped" not in whole.out
     assert json.loads(as_json.out)["calls"][0]["arguments"]["body"] == "x" * 3000
     assert (unknown.code, f"open requests: {clipped.id}" in unknown.err) == (1, True)
+    told = json.dumps(opened.model.requests[-1]["messages"]).replace("\\", "")
+    assert [answer for answer in ('"3.10"', '"true"', '{"which":2}') if answer not in told] == []
     assert "args_digest: required" in unseen.err
 
 

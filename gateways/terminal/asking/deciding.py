@@ -45,9 +45,17 @@ async def decided_by_name(
     from people.requests.entered import FormEntry
 
     known = await look(run, None, request_id)
+    if isinstance(typed := entered.get("answer"), str):
+        entered["answer"] = _answer(known.live, typed)
     await require_digest(run, known, args_digest, field="--args-digest")
     shown = ShownRequest(args_digest=args_digest or "")
     return await decide(run, known, FormEntry(choice, **entered), by=by, shown=shown, by_name=True)
+
+
+def _answer(request: ApprovalRequest | None, typed: str) -> Any:
+    """Return an answer that was given whole; where nothing says what fits, 3.10 and true stay as they were typed."""
+    value = json_or_text(typed)
+    return value if isinstance(value, dict | list | str) or form_of(request).fields else typed
 
 
 def json_or_text(typed: str) -> Any:
