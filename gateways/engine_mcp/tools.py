@@ -32,7 +32,7 @@ _SAYS = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open
 
 
 class Definitions(Protocol):
-    """Know the plans that the operator keeps in files."""
+    """Know what the operator keeps in files: plans, and the limits of runs."""
 
     async def listed(self) -> list[dict[str, Any]]:
         """Return all of them, each with the schema of its input as `input`."""
@@ -40,6 +40,10 @@ class Definitions(Protocol):
 
     async def task(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a task that carries one out; raises TaskInvalid."""
+        ...
+
+    async def budget(self, task: Task) -> Budget:
+        """Return the limits of a run of this task, those of its profile where it sets none."""
         ...
 
 
@@ -170,7 +174,8 @@ class EngineTools:
             task = await self._definitions.task(asked.definition, asked.input or {}) | task
         if call.client:
             task["metadata"] = {"mcp_client": call.client}
-        Task.admit(task)
+        if (await self._definitions.budget(Task.admit(task))).max_llm_cost_usd is None:
+            task["budget"] = {**task.get("budget", {}), "max_llm_cost_usd": Budget().max_llm_cost_usd}
         self._limits.start(call.caller)
         return TaskStart(await self._runs.start(call.caller, task, said=said, once=asked.once), asked.wait_s)
 

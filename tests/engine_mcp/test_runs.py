@@ -537,6 +537,19 @@ async def test_a_definition_is_listed_with_its_input_and_carried_out_with_words_
     await ana.ask("tasks/cancel", {"taskId": task["taskId"]})
 
 
+@promise("clients:mcp-limit")
+async def test_a_run_has_a_limit_in_usd_also_where_the_profile_has_none(opened, tmp_path):
+    running, _ = opened
+    profiles = tmp_path / "profiles.yaml"
+    for written, budget in (("null", {"max_steps": 5, "max_llm_cost_usd": 0.5}), ("2.0", {"max_steps": 5})):
+        profiles.write_text(f"default: {{budget: {{max_llm_cost_usd: {written}}}}}\n", encoding="utf-8")
+        async with served_engine(running, profiles=profiles) as url:
+            run = (await Wire(url, ANA).started(script(DONE), budget={"max_steps": 5}))["taskId"]
+        backstay = Backstay(running.client)
+        task = await backstay.task_of(run, (await backstay.execution(run)).first_run_id)
+        assert task["budget"] == budget
+
+
 @promise("clients:mcp-starters")
 async def test_only_those_whom_the_operator_names_start_runs(opened):
     _, url = opened

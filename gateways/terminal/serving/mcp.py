@@ -16,6 +16,8 @@ from gateways.terminal.terminal import Terminal
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from backstay.budgets.budget import Budget
+    from backstay.task.task import Task
     from gateways.engine_mcp.runs import EngineRuns
 
 HOST, PATH = "127.0.0.1", "/mcp"
@@ -102,7 +104,7 @@ def app_of(settings: Settings, runs: "EngineRuns", host: str) -> "Starlette":
 
 
 class _DefinitionFiles:
-    """Know the definitions of the settings, as their files are now."""
+    """Know the definitions and profiles of the settings, as their files are now."""
 
     def __init__(self, settings: Settings) -> None:
         """Read them anew each time."""
@@ -133,3 +135,10 @@ class _DefinitionFiles:
         if (fault := await asyncio.to_thread(input_fault, known, given)) is not None:
             raise TaskInvalid(f"input: {fault}; list_definitions tells its schema")
         return known.task(given)
+
+    async def budget(self, task: "Task") -> "Budget":
+        """Return the limits of a run of this task, those of its profile where it sets none."""
+        from opening import read_profiles
+
+        profiles = await asyncio.to_thread(read_profiles, self._settings.profiles)
+        return profiles.named(task.profile).budget_of(task.budget)
