@@ -52,7 +52,6 @@ refuse_foreign_rooms()
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
-from backstay.client.connecting import place_in_file
 from backstay.client.roles import Role, demand_same_store, identity_of, sandbox_queue
 from backstay.errors import BackstayError, Transient, WorkerMisfit
 from backstay.logs import configure_logs
@@ -60,6 +59,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.shown import file_line, one_line
 from backstay.version import version
+from gateways.served import place_of_temporal
 from opening import (
     find_blobs,
     limits_of,
@@ -190,7 +190,7 @@ async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> in
         require_files(settings)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
-    stop, place = asyncio.Event(), place_in_file(settings)
+    stop, place = asyncio.Event(), place_of_temporal(settings)
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with (

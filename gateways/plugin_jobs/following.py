@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any
 
 from backstay.client import Backstay, Run, connect
-from backstay.client.connecting import place_in_file
 from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling, lane_chain
 from backstay.client.stored import in_clear
 from backstay.errors import BackstayError, RunContinuing, RunNotFound, TaskInvalid, Unreachable
@@ -22,6 +21,7 @@ from gateways.plugin_jobs.jobs import Jobs, PluginJob
 from gateways.plugin_jobs.lanes import DaemonLane, size_of
 from gateways.plugin_jobs.protocol import ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
 from gateways.plugin_jobs.running import answer_of, reason_of, redactor, without_known
+from gateways.served import place_of_temporal
 
 _FIRST_LOOK_S = 0.05
 _LAST_LOOK_S = 1.0
@@ -120,7 +120,7 @@ class JobFollower:
     async def _connected(self) -> AsyncGenerator[Backstay]:
         settings = Settings.load()
         self._page = settings.url
-        place = place_in_file(settings)
+        place = place_of_temporal(settings)
         async with connect(
             place.get("address"),
             namespace=place.get("namespace"),

@@ -15,11 +15,12 @@ from backstay.errors import BackstayError, SettingsInvalid
 from backstay.settings import Settings, found_in
 from backstay.shown import one_line, shell_words
 from backstay.variables import environment
+from gateways.served import Serving
 from gateways.terminal.local.embedded import start_temporal
 from gateways.terminal.local.keeping import DRAIN_S, stop_on_signal
 from gateways.terminal.local.parts import Parts, keep_page, keep_worker
 from gateways.terminal.local.ports import require_free
-from gateways.terminal.local.serving import Serving, alone, variables_for
+from gateways.terminal.local.serving import alone, variables_for
 from gateways.terminal.policies.check import compared, told
 from gateways.terminal.session import silence_logs
 from gateways.terminal.terminal import Terminal

@@ -30,8 +30,9 @@ from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.shown import file_line, one_line
 from backstay.variables import ENV_FILE
-from gateways.terminal.local.serving import may_serve, serving_beside, settings_for
-from gateways.terminal.policies.check import compared
+from gateways.served import may_serve
+from gateways.terminal.local.serving import serving_beside, settings_for
+from gateways.terminal.policies.check import compared, misnamed_quotas
 from gateways.terminal.session import open_store, session, silence_logs
 from gateways.terminal.terminal import Terminal
 
@@ -290,11 +291,12 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _names(settings: Settings) -> AsyncGenerator[Finding]:
-    """Compare what the policy names with the toolbox; parts of either that cannot be read are named."""
-    with suppress(SettingsInvalid, PolicyInvalid, ToolboxInvalid):
-        for found in await compared(settings):
-            state = "missing" if found.state == "error" else "note"
-            yield state, "policy", f"{found.where}: {found.said}"
+    """Compare what policy and profiles name with the toolbox; parts of them that cannot be read are named."""
+    for what, compare in (("policy", compared), ("profiles", misnamed_quotas)):
+        with suppress(SettingsInvalid, PolicyInvalid, ToolboxInvalid):
+            for found in await compare(settings):
+                state = "missing" if found.state == "error" else "note"
+                yield state, what, f"{found.where}: {found.said}"
 
 
 async def _models(settings: Settings) -> AsyncGenerator[Finding]:

@@ -24,7 +24,7 @@ from backstay.errors import (
 )
 from backstay.settings import Settings
 from backstay.shown import one_line
-from gateways.terminal.local.serving import place_of_temporal
+from gateways.served import place_of_temporal
 
 if TYPE_CHECKING:
     from backstay.approvals.approval import ApprovalRequest

@@ -19,7 +19,7 @@ from gateways.links import LINK_S, Stranger
 from gateways.web import alike, connections, inbox, live, own_servers, requests, standing, triggers
 from gateways.web.api import routes as api
 from gateways.web.guard import API, Guard
-from gateways.web.identity import COOKIE, ByLink, Visitor
+from gateways.web.identity import COOKIE, ByLink, Visitor, link_command_of
 from gateways.web.page import PageRoutes
 from gateways.web.runs import routes as runs
 from gateways.web.sent import Submission
@@ -126,7 +126,7 @@ def _named(identity: ByLink, request: Request) -> tuple[str, Visitor]:
     """Return the token of a link and whom it is for; raises Stranger for one that does not hold."""
     token = request.path_params["token"]
     if (visitor := identity.opened(token)) is None:
-        raise Stranger("this link has expired, or is none of ours; make a new one: backstay web link --by YOUR-NAME")
+        raise Stranger(f"this link has expired, or is none of ours; make a new one: {link_command_of(request)}")
     return token, visitor
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from backstay.authority import principal
 from backstay.frozen import Frozen
 from gateways.links import Seals, Stranger, person
+from gateways.served import link_command
 
 COOKIE = "backstay"
 PROXY_HEADER = "X-Backstay-Proxy"
@@ -47,7 +48,7 @@ class ByLink:
         bearer = bearer_of(request)
         visitor = self.opened(bearer) or self.opened(request.cookies.get(COOKIE, ""))
         if visitor is None:
-            raise Stranger("open the link that `backstay web link --by YOUR-NAME` prints; links are valid for 12 hours")
+            raise Stranger(f"open the link that `{link_command_of(request)}` prints; links are valid for 12 hours")
         return visitor
 
     def opened(self, token: str) -> Visitor | None:
@@ -84,6 +85,11 @@ class ByHeader:
 def may_start(identity: Identity, starters: Collection[str], by: str) -> bool:
     """Return whether a person may start runs: whoever a link lets in, and elsewhere whom the operator names."""
     return isinstance(identity, ByLink) or "*" in starters or by in map(principal, starters)
+
+
+def link_command_of(request: Request) -> str:
+    """Return the command that lets somebody into the page that got a request."""
+    return link_command("YOUR-NAME", (request.scope.get("server") or (None, None))[1])
 
 
 def bearer_of(request: Request) -> str:

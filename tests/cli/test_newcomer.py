@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from system.locks import async_file_lock
-from tests.cli.commands import BACKSTAY, at_terminal, bare, environment_of, forked
+from tests.cli.commands import BACKSTAY, at_terminal, bare, command, environment_of, forked
 from tests.cli.screen import chatting, read_along
 from tests.cli.test_dev import Dev, nothing_left
 from tests.docs.blocks import newcomers_commands, newcomers_plan
@@ -178,6 +178,23 @@ async def test_commands_beside_dev_find_its_port_and_obey_an_address_in_the_env_
     beside = trusting | {"BACKSTAY_HOME": example.environment["BACKSTAY_HOME"]}
     refused = await forked(nursery, "run", "x", environment=beside, folder=tmp_path)
     assert (refused.code, "127.0.0.1:9" in refused.err) == (refused.code or -1, True)
+
+
+@promise("clients:found-dev")
+async def test_a_worker_and_a_link_to_the_page_beside_dev_find_it_too(nursery, tmp_path):
+    home, told = share_images(tmp_path / "home"), {"temporal": f"127.0.0.1:{own_port()}", "namespace": "default"}
+    told |= {"page": "http://127.0.0.1:9000"}
+    (home / "dev.json").write_text(json.dumps(told), encoding="utf-8")
+    beside = {"environment": bare(BACKSTAY_HOME=str(home)), "folder": tmp_path}
+    async with async_file_lock(home / "dev.lock"):
+        worker = await command("worker", "--role", "runs", **beside)
+        link = await forked(nursery, "web", "link", "--by", "ana", **beside)
+        named = await forked(nursery, "web", "link", "--by", "ana", "--port", "9001", **beside)
+    assert (worker.code, told["temporal"] in worker.err) == (worker.code or -1, True), worker.err
+    assert [made.out.partition("/link/")[0] for made in (link, named)] == [
+        "http://127.0.0.1:9000",
+        "http://127.0.0.1:9001",
+    ]
 
 
 @promise("clients:cli-dev")

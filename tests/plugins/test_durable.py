@@ -11,7 +11,7 @@ from temporalio.service import RPCError
 
 from backstay.task.lane import lane_id
 from store.opening import open_store
-from system.locks import folder_lock
+from system.locks import async_file_lock, folder_lock
 from tests.plugins.client import PLUGINS
 from tests.plugins.relay import relay
 from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
@@ -100,16 +100,22 @@ async def test_a_job_that_the_engine_does_not_get_before_the_end_is_told_as_not_
 
 
 @promise("plugins:engine")
-async def test_without_temporal_help_and_health_work_and_a_job_says_what_is_missing(site):
+@pytest.mark.parametrize("named", ["by a variable", "by a dev"])
+async def test_without_temporal_help_and_health_work_and_a_job_says_what_is_missing(site, named):
     laid = await site(workers=0)
     nowhere = f"127.0.0.1:{own_port()}"
-    async with laid.daemon(TEMPORAL_ADDRESS=nowhere) as client:
+    home, known = laid.folder / "home", nowhere if named == "by a variable" else None
+    home.mkdir(exist_ok=True)
+    told = {"temporal": nowhere, "namespace": "default"}
+    (home / "dev.json").write_text(json.dumps(told), encoding="utf-8")
+    async with async_file_lock(home / "dev.lock"), laid.daemon(TEMPORAL_ADDRESS=known) as client:
         client.run("a", "demo", "click-button", CLICK)
         assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "engine_unavailable"}}
         client.ask("h", "health")
         assert (await client.until("h"))["payload"] == "ok"
         client.ask("p", "help")
         assert "click-button" in (await client.until("p"))["payload"]["plugins"]["demo"]
+    assert nowhere in (laid.folder / "stderr").read_text(encoding="utf-8")
 
 
 @promise("plugins:survives")

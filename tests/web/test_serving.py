@@ -74,6 +74,7 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, nursery
         )
         link = json.loads(made.out)["link"]
         async with httpx2.AsyncClient(base_url=url, follow_redirects=True) as person:
+            refused = await person.get("/")
             come = await person.get(link)
             inbox = await listed(person, handle.id)
         process.send_signal(signal.SIGTERM)
@@ -82,6 +83,8 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, nursery
         await handle.terminate()
     assert (come.status_code, "ana@example.com" in inbox.text) == (200, True)
     assert any("decisions are recorded as unverified" in line for line in said)
+    assert f"let somebody in with: backstay web link --by NAME --port {port}" in "".join(said) + rest
+    assert f"backstay web link --by YOUR-NAME --port {port}" in refused.text
     assert (code, "stopped" in rest) == (0, True)
     assert link.rpartition("/")[2] not in "".join(said) + rest
 

@@ -1,37 +1,20 @@
-"""The services of a running `backstay dev`, for the commands that are given beside it.
-
-Its home holds a file that says so, and a lock that is held for as long as that is true.
-"""
+"""The only `backstay dev` of a home, and the scripted model for commands that are given beside it."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 from temporalio.client import Client
 
-from backstay.client.connecting import is_place_named, place_in_file
 from backstay.errors import SettingsInvalid
-from backstay.frozen import Frozen
 from backstay.settings import Price, Settings
+from gateways.served import FILE, LOCK, Serving, serving_here, told_served
 
-_FILE, _LOCK = "dev.json", "dev.lock"
 _WAIT_S = 1.0
 _MODEL, _KEY = "scripted", "the-script-needs-none"
 _PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
-
-
-class Serving(Frozen):
-    """Hold what is served, and for which Temporal."""
-
-    temporal: str
-    namespace: str
-    page: str | None = None
-    """The address of the page on this machine."""
-    script: str | None = None
-    """The address of the scripted model."""
-    pid: int = 0
 
 
 def variables_for(script: str) -> dict[str, str]:
@@ -64,15 +47,15 @@ async def alone(home: Path, database: Path, serving: Serving) -> AsyncGenerator[
     def tell(served: Serving) -> None:
         from system.files import write_whole
 
-        write_whole(home / _FILE, served.model_dump_json().encode(), durable=False)
+        write_whole(home / FILE, served.model_dump_json().encode(), durable=False)
 
     async with AsyncExitStack() as stack:
-        for lock in (home / _LOCK, database.with_name(f"{database.name}.lock")):
+        for lock in (home / LOCK, database.with_name(f"{database.name}.lock")):
             try:
                 await stack.enter_async_context(async_file_lock(lock, wait_s=_WAIT_S))
             except TimeoutError:
                 raise SettingsInvalid(_taken(home, lock)) from None
-        stack.callback((home / _FILE).unlink, missing_ok=True)
+        stack.callback((home / FILE).unlink, missing_ok=True)
         tell(serving)
         yield tell
 
@@ -84,38 +67,14 @@ def _make_folders(*folders: Path) -> None:
 
 
 def _taken(home: Path, lock: Path) -> str:
-    if lock.name != _LOCK:
+    if lock.name != LOCK:
         return f"--db: another `backstay dev` has {lock.with_suffix('')} open; name another file, or stop it"
-    known = _told(home)
+    known = told_served(home)
     who = "" if known is None else f" (process {known.pid}, Temporal at {known.temporal})"
     return (
         f"another `backstay dev`{who} serves {home} already; commands in this folder find it. "
         "Stop it first, or name another BACKSTAY_HOME"
     )
-
-
-def _told(home: Path) -> Serving | None:
-    try:
-        return Serving.model_validate_json((home / _FILE).read_bytes())
-    except (OSError, ValidationError):
-        return None
-
-
-def may_serve(home: Path) -> bool:
-    """Return whether it is worth asking what is served: a `dev` has said so, and perhaps was killed since."""
-    return (home / _FILE).is_file()
-
-
-def serving_here(home: Path) -> Serving | None:
-    """Return what is served now with this home; None where nothing is."""
-    from system.locks import is_locked
-
-    if not may_serve(home):
-        return None
-    with suppress(OSError):
-        if is_locked(home / _LOCK):
-            return _told(home)
-    return None  # it was killed, and its file stayed
 
 
 def serving_beside(home: Path, client: Client) -> Serving | None:
@@ -125,12 +84,3 @@ def serving_beside(home: Path, client: Client) -> Serving | None:
         return None
     asked = client.service_client.config.target_host.replace("localhost", "127.0.0.1")
     return serving if (serving.temporal, serving.namespace) == (asked, client.namespace) else None
-
-
-def place_of_temporal(settings: Settings) -> dict[str, str]:
-    """Return the address and namespace of Temporal where its own settings name none: of `.env`, or of a `dev`."""
-    if is_place_named() or settings.environment.get("TEMPORAL_ADDRESS"):
-        return place_in_file(settings)
-    if (serving := serving_here(settings.home)) is None:
-        return place_in_file(settings)
-    return {"address": serving.temporal, "namespace": serving.namespace} | place_in_file(settings, serving.temporal)

@@ -9,8 +9,8 @@ from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import NOBODY, one_line
 from backstay.tools.connection import SERVICE
+from gateways.served import page_here
 from gateways.terminal.flags import Output
-from gateways.terminal.serving.web import HOST, PORT
 from gateways.terminal.session import account_name, open_store, require_store
 from gateways.terminal.terminal import Terminal
 
@@ -37,7 +37,7 @@ async def connect(provider: Provider, /, *, user: Whose = None, output: Output =
                 'give it `"auth": {}` in toolbox.json'
             )
         assert sign_ins is not None  # noqa: S101 - it knows a server
-        link = sign_ins.link(who, provider)[0] or f"http://{HOST}:{PORT}/connections"
+        link = sign_ins.link(who, provider)[0] or f"{page_here(settings.home)}/connections"
     if settings.web_identity == "link":
         terminal.say(f"let them in first: backstay web link --by {one_line(who, 80)}")
     terminal.results(output, {"link": link, "user": who, "provider": provider}, [link])

@@ -1,6 +1,7 @@
 """The commands `web` and `web link`: serve the page of approvals, and let one person in."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from cyclopts import App, Parameter
 
@@ -8,12 +9,12 @@ from backstay.errors import SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
+from gateways.served import HOST, PORT, link_command, page_here
 from gateways.terminal.flags import Output
 from gateways.terminal.serving.slack import slack_beside
 from gateways.terminal.session import open_store, session
 from gateways.terminal.terminal import Terminal
 
-HOST, PORT = "127.0.0.1", 8234
 app = App(name="web")
 
 
@@ -49,7 +50,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
         def ready(address: str) -> None:
             terminal.say(f"backstay web ready: {settings.url or address}", "green")
             if settings.web_identity == "link":
-                terminal.say("let somebody in with: backstay web link --by NAME")
+                terminal.say(f"let somebody in with: {link_command('NAME', urlsplit(address).port)}")
 
         await serve(page, host, port, ready, more)
     terminal.say("stopped")
@@ -59,7 +60,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
 async def link(
     *,
     by: Annotated[str, Parameter(help="The person that the link is for; decisions are recorded under this name.")],
-    port: int = PORT,
+    port: int | None = None,
     output: Output = "text",
 ) -> None:
     """Print a link that lets one person into the page on this machine, for 12 hours.
@@ -67,7 +68,7 @@ async def link(
     Parameters
     ----------
     port
-        The port of `backstay web`.
+        The port of `backstay web`; without it, that of the page of `backstay dev` here, or 8234.
     """
     from gateways.links import link_for, open_seals
 
@@ -77,5 +78,6 @@ async def link(
             f"BACKSTAY_WEB_IDENTITY: {settings.web_identity}; there are no links, the proxy says who people are"
         )
     token = link_for(open_seals(settings), by)
-    address = f"http://{HOST}:{port}/link/{token}"
+    page = page_here(settings.home) if port is None else f"http://{HOST}:{port}"
+    address = f"{page}/link/{token}"
     Terminal().results(output, {"link": address, "by": by}, [address])
