@@ -235,7 +235,7 @@ async def test_a_rule_for_a_tool_that_is_not_there_is_named_by_check_and_doctor(
     ]
     assert "allow[0]: mail.send_email: never decides, because ask[0] comes first" in done.out
     assert "did you mean 'mail.recall_email'?" in done.out
-    profiles = tmp_path / "profiles.yaml"
+    profiles = tmp_path / "careful.yaml"
     profiles.write_text("careful: {budget: {quotas: {mail.send_mial: 0}}}\n", encoding="utf-8")
     files = {"BACKSTAY_POLICY": str(policy), "BACKSTAY_PROFILES": str(profiles)}
     doctor = await command("doctor", **files, BACKSTAY_NSJAIL="/none")
