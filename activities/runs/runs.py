@@ -31,7 +31,7 @@ from backstay.approvals.approvers import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
-from backstay.policies.names import findings, quota_findings, several_tools
+from backstay.policies.names import ProviderTools, findings, quota_findings, several_tools
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
@@ -43,6 +43,7 @@ from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
 from store.runs.runs import RunRow
 from toolbox.catalog.catalog import Catalog
+from toolbox.workspace.provider import workspace_tools
 
 FIRST_REQUEST_BYTES = 40_000
 """Room for the functions of a first search; an estimate, which the first refusal corrects."""
@@ -86,7 +87,6 @@ class RunActivities(Activities):
         more: dict[str, Any] = {"started_by": starter, "profile": profile}
         more |= {} if above is None else {"above": above.runs, "private": above.subrun.private}
         policy = await asyncio.to_thread(_tightened, (above.opened if above else self.resources).policy, task)
-        more["misnamed"] = await self._misnamed(policy, task, profile)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more |= {"output_schema": await self._output_schema(ask), **self._memory(task, profile, more["started_by"])}
         chosen = self._chosen(task, profile)
@@ -94,6 +94,7 @@ class RunActivities(Activities):
         catalog = await self.first_catalog(ask.run, task.user_id, more["started_by"], builtin)
         _require_granted(task, catalog)
         _require_checks(profile, catalog)
+        more["misnamed"] = await asyncio.to_thread(_misnamed, task, policy, profile, catalog)
         if task.plan is None:
             more["sandbox_queue"] = await self.resources.find_sandbox() or ""
         context, size = await self._first_context(ask.run, task, followed or above, policy, more)
@@ -130,19 +131,6 @@ class RunActivities(Activities):
         if found.starting:
             return None, ()
         return found, as_drafts(search.happened(found.count, found.catalog), search.draft)
-
-    async def _misnamed(self, policy: Policy, task: Task, profile: Profile) -> str:
-        """Return which tools quotas and the task's policy name that there are not; raises TaskInvalid for a pattern."""
-        quotas = profile.budget_of(task.budget).quotas
-        if several := next(filter(None, map(several_tools, quotas)), ""):
-            raise TaskInvalid(f"budget.quotas: {several}")
-        if not quotas and task.policy is None:
-            return ""
-        offered = await self.toolbox.offered()
-        found = await asyncio.to_thread(quota_findings, "budget.quotas", quotas, offered)
-        found += [] if task.policy is None else await asyncio.to_thread(findings, policy, offered)
-        said = [f"{each.where}: {each.said}" for each in found if each.state == "error"]
-        return one_line("; ".join(said), _MISNAMED)
 
     def _require_plain_names(self, task: Task) -> None:
         """Raise TaskInvalid for a secret in what must be kept and shown as it is given."""
@@ -447,6 +435,27 @@ def _tightened(policy: Policy, task: Task) -> Policy:
         return policy.tightened_by(task.policy)
     except PolicyInvalid as error:
         raise TaskInvalid(f"policy: {error}") from error
+
+
+def _misnamed(task: Task, policy: Policy, profile: Profile, catalog: Catalog) -> str:
+    """Return what quotas and the task's own policy name that its user has not; raises TaskInvalid for a pattern."""
+    quotas = profile.budget_of(task.budget).quotas
+    if several := next(filter(None, map(several_tools, quotas)), ""):
+        raise TaskInvalid(f"budget.quotas: {several}")
+    if not quotas and task.policy is None:
+        return ""
+    unread = catalog.withheld | catalog.unavailable
+    tools = dict.fromkeys(catalog.kinds, frozenset[str]()) | workspace_tools()
+    for name in catalog.definitions:
+        provider, _, tool = name.partition(".")
+        tools[provider] = tools.get(provider, frozenset()) | {tool}
+    offered = {
+        name: ProviderTools(tools=tools.get(name, frozenset()), unread=unread.get(name, ""))
+        for name in tools.keys() | unread
+    }
+    found = quota_findings("budget.quotas", quotas, offered)
+    found += [] if task.policy is None else findings(policy, offered)
+    return one_line("; ".join(f"{each.where}: {each.said}" for each in found if each.state == "error"), _MISNAMED)
 
 
 def _require_granted(task: Task, catalog: Catalog) -> None:
