@@ -81,11 +81,20 @@ UPDATES = [
     ("decide", {"request_id": "r1", "verdict": "reject", "comment": "\x01" * 3_000}, "comment: 18,002 bytes"),
 ]
 NO_JSON = {
-    "no JSON": b"{nope",
-    "too deep": b'{"text": "x", "input": ' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}",
-    "half a character": b'{"text": "\\ud800"}',
-    "a number without end": b'{"text": "x", "input": {"a": ' + b"9" * 5000 + b"}}",
+    "no JSON": ("json/plain", b"{nope"),
+    "too deep": ("json/plain", b'{"text": "x", "input": ' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}"),
+    "half a character": ("json/plain", b'{"text": "\\ud800"}'),
+    "a number without end": ("json/plain", b'{"text": "x", "input": {"a": ' + b"9" * 5000 + b"}}"),
+    "encrypted": ("binary/encrypted", b"x"),
+    "of no encoding": ("", b'{"text": "x"}'),
+    "a message of no type": ("json/protobuf", b"{}"),
+    "an encoding that is no text": (b"\xff", b"x"),
 }
+
+
+def encoded(encoding: str | bytes, data: bytes) -> RawValue:
+    name = encoding.encode() if isinstance(encoding, str) else encoding
+    return RawValue(Payload(metadata={"encoding": name} if name else {}, data=data))
 
 
 def answers(conversation: Conversation) -> Reply:
@@ -149,8 +158,7 @@ async def test_a_field_is_accepted_at_its_default(door):
 @promise("runs:no-task-failure")
 @pytest.mark.parametrize("name", NO_JSON)
 async def test_a_task_that_is_no_json_is_refused_and_fails_no_workflow_task(door, name):
-    raw = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=NO_JSON[name]))
-    assert "what is not JSON" in await refused(await door.start(raw))
+    assert "what is not JSON" in await refused(await door.start(encoded(*NO_JSON[name])))
 
 
 @promise("runs:no-task-failure")
@@ -173,14 +181,13 @@ async def test_decisions_that_are_not_valid_are_refused_and_the_request_stays(do
     handle = await door.start("<ask>")
     (request,) = await pending(handle)
     good = {"request_id": request["id"], "verdict": "answer", "answer": "this", "by": "ana"}
-    broken = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope"))
     for decision, said in (
         ({**good, "remember": True}, "remember: not here, because more than a default of policy.yaml asks"),
         ({**good, "colour": 1}, "colour: unknown field"),
         ({**good, "verdict": "perhaps"}, "verdict: "),
         ({"verdict": "answer"}, "request_id: required field is missing"),
         ([], "Approval: "),
-        (broken, "what is not JSON"),
+        *((encoded(*NO_JSON[name]), "what is not JSON") for name in ("no JSON", "encrypted")),
     ):
         with pytest.raises(WorkflowUpdateFailedError) as caught:
             await handle.execute_update("decide", decision)
