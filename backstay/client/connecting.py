@@ -58,7 +58,7 @@ class _CompactConverter(PydanticPayloadConverter):
     def _read(self, payload: Payload) -> Any:
         try:
             return super().from_payloads([payload], None)[0]
-        except Exception:  # noqa: BLE001 - each encoding has errors of its own, and some clients encrypt
+        except Exception:  # each encoding has errors of its own, and some clients encrypt
             return Unreadable()
 
 

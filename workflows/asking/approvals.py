@@ -46,6 +46,8 @@ WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
 RECORDED_CHARACTERS = 4000
 """How much the record of a decision says of what it changed."""
+_ANSWERS_CHECKED = frozenset({RequestKind.ELICITATION, RequestKind.BUDGET})
+"""The requests whose answers must fit before they decide."""
 
 
 def identity_of(approval: Approval) -> tuple[str, str | None]:
@@ -345,8 +347,7 @@ class Approvals:
             await self._asked(pending)
             if pending.check_changes is not None:
                 changes = await pending.check_changes(changes)
-        elicits = approval.verdict is Verdict.ANSWER and pending.request.kind is RequestKind.ELICITATION
-        if elicits:
+        if approval.verdict is Verdict.ANSWER and pending.request.kind in _ANSWERS_CHECKED:
             await self._asked(pending)
             if pending.check_answer is not None:
                 await pending.check_answer(approval.answer)

@@ -7,6 +7,7 @@ from typing import Any
 from temporalio import workflow
 
 from backstay import calls
+from backstay.approvals.admission import DecisionInvalid
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry
 from backstay.authority import Authority
@@ -344,6 +345,7 @@ class RunContext:
             authority=self.approvals.authority,
             unless=lambda: refusal() is None,
             key="budget",
+            check_answer=self._check_added,
             schema={"type": "object", "description": 'limits to add, such as {"max_steps": 5}'},
         )
         if decided.verdict is not Verdict.ANSWER:
@@ -353,6 +355,17 @@ class RunContext:
         except TaskInvalid as error:
             self.record("approval.refused", str(error))
         return True
+
+    async def _check_added(self, answer: Any) -> None:
+        """Raise DecisionInvalid for an answer that adds to no limit."""
+        try:
+            raised = self.state.budget.raised(
+                answer if isinstance(answer, dict) else {}, opened=bool(self.state.opened.store)
+            )
+        except TaskInvalid as error:
+            raise DecisionInvalid(f"answer: {error}") from None
+        if raised == self.state.budget:
+            raise DecisionInvalid('answer: adds to no limit of the run; give limits to add, such as {"max_steps": 5}')
 
     async def _ask_about_fault(self, fault: str) -> bool:
         decided = await self.ask(

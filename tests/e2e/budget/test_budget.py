@@ -3,6 +3,7 @@ import json
 import re
 
 import pytest
+from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.testing import Reply, Tokens
 from store.opening import open_store
@@ -40,12 +41,26 @@ async def test_a_topped_up_run_goes_on_where_it_stopped(open_engine):
     assert len(engine.model.requests) == 4
 
 
+VOID = [
+    ({"max_step": 5}, "answer: max_step: unknown field (value 5); remove it or correct its name"),
+    ("5", "answer: adds to no limit of the run; give limits to add"),
+    ({}, "answer: adds to no limit of the run; give limits to add"),
+    ({"max_tokens": 5}, "answer: adds to no limit of the run; give limits to add"),
+    ({"quotas": {"mail.send_email": 1}}, "answer: quotas.mail.send_email: the run has no quota for this tool"),
+]
+
+
 @promise("budget:ask")
 async def test_an_answer_to_the_request_tops_up_as_well(open_engine):
     async with open_engine([READ, FINISH]) as engine:
         handle = await engine.start({"text": "read", "budget": {"max_steps": 1, "on_exhausted": "ask"}})
         (request,) = await pending(handle)
         answer = {"request_id": request["id"], "verdict": "answer", "answer": {"max_steps": 1}, "by": "ana"}
+        for void, said in VOID:
+            with pytest.raises(WorkflowUpdateFailedError) as caught:
+                await handle.execute_update("decide", answer | {"answer": void})
+            assert said in str(caught.value.cause)
+        assert await pending(handle) == [request]
         await handle.execute_update("decide", answer)
         result = await handle.result()
 
