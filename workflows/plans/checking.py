@@ -17,7 +17,8 @@ from backstay.task.plan import (
     refuse_large_steps,
     steps_named,
 )
-from backstay.tools.tool import BUILTIN, Tool, ToolCall
+from backstay.tools.tool import BUILTIN, Tool, ToolCall, ToolResult
+from workflows.consent.consent import Answered
 from workflows.context.run_context import RunContext
 from workflows.plans.resolving import theirs_of
 
@@ -136,6 +137,12 @@ def written(run: PlanRun, of_task: Plan | None) -> Plan:
 def needs_of(run: PlanRun, of_task: Plan | None) -> StepDependencies:
     """Return which steps of a checked plan need each other."""
     return StepDependencies(written(run, of_task), run.plan.steps)
+
+
+def fallen_steps(run: PlanRun, of_task: Plan | None, answered: Answered) -> dict[int, int]:
+    """Return the steps that are not made without those that may not be made, each with the one that it needs."""
+    left_out = [index for index, answer in answered.items() if isinstance(answer, ToolResult)]
+    return needs_of(run, of_task).without(left_out)
 
 
 def _require_fit(index: int, step: PlanStep, tool: Tool) -> None:

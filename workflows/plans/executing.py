@@ -18,7 +18,7 @@ from workflows.calls.rollback import Rollback
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Consented
 from workflows.context.run_context import RunContext
-from workflows.plans.checking import needs_of, written
+from workflows.plans.checking import fallen_steps, needs_of, written
 from workflows.plans.resolving import may_be_made, refers, theirs_of
 from workflows.programs.rehearsals import as_foretold
 from workflows.state.work import PlanAnswers
@@ -63,8 +63,7 @@ class Executing:
         self.work = work
         run, task = self.run, context.state.task
         self.needs = needs_of(run, task.plan)
-        left_out = [index for index, answer in work.answered.items() if isinstance(answer, ToolResult)]
-        self.fallen = self.needs.without(left_out)
+        self.fallen = fallen_steps(run, task.plan, work.answered)
         """The steps that cannot be made without those that people leave out, or that the policy denies."""
 
     @property

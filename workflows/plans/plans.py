@@ -22,7 +22,7 @@ from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import rejected
 from workflows.context.run_context import RunContext
 from workflows.plans.amending import child_of, said_of_changes
-from workflows.plans.checking import Checking
+from workflows.plans.checking import Checking, fallen_steps
 from workflows.plans.executing import Executing
 from workflows.plans.proposing import PlanReply, Proposing
 from workflows.plans.rehearsing import PlanRehearsals
@@ -317,7 +317,9 @@ class PlanLifecycle:
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
         # A person who wants to see what a plan would do, or leaves all of it out, has not let the run do anything.
-        does = any(isinstance(answer, ToolCall) for answer in answered.values()) and not self._is_dry(run)
+        falls = fallen_steps(run, state.task.plan, answered)
+        made = [index for index, answer in answered.items() if isinstance(answer, ToolCall) and index not in falls]
+        does = bool(made) and not self._is_dry(run)
         state.work.planned = state.work.planned or does
         self._move(run.id, PlanState.APPROVED)
 

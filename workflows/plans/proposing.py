@@ -24,7 +24,7 @@ from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall, tools_of,
 from workflows.consent.changing import checked_change, edits_of
 from workflows.consent.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.context.run_context import RunContext
-from workflows.plans.checking import needs_of, written
+from workflows.plans.checking import fallen_steps, needs_of, written
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
 from workflows.state.work import RequestOutcome
 
@@ -92,7 +92,8 @@ class Proposing:
         ruled = self._every_ruled(run, batch)
         whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
-        going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
+        falls = fallen_steps(run, self.context.state.task.plan, answered)
+        going = [item for item in ruled if isinstance(answered[item.index], ToolCall) and item.index not in falls]
         if whole is not None and not going:
             raise errors.Denied("denied by the policy: none of the calls may be made, so nothing is left to approve")
         await self.consent.afford([item.call for item in going])
@@ -245,7 +246,7 @@ class Proposing:
             check_changes,
             unless,
             key=key,
-            lines=lambda request, approval: self._lines(by_default, request, approval),
+            lines=lambda request, approval: self._lines(by_default, ruled, run, request, approval),
             # A person who approves a plan approves all of it, so each of its steps can be read whole.
             calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
@@ -254,7 +255,12 @@ class Proposing:
         return decided
 
     def _lines(
-        self, asks: Sequence[RuledCall], request: ApprovalRequest, approval: Approval
+        self,
+        asks: Sequence[RuledCall],
+        ruled: Sequence[RuledCall],
+        run: PlanRun,
+        request: ApprovalRequest,
+        approval: Approval,
     ) -> tuple[AcceptedLine, ...]:
         """Return what a decision is to be remembered by: an approval by the steps that it lets the plan make, only."""
         proposal = request.proposal
@@ -263,12 +269,12 @@ class Proposing:
         mine = parts_to_decide(request, approval, self.context.approvals.starters)
         decided = {index for part in proposal.parts if part.part in mine for index in part.steps}
         no_processes = proposal.toggles.narrowed(approval.toggles).external_processes is False
-
-        def made(item: RuledCall) -> bool:
-            left_out = proposal.dry_run or item.index in proposal.left_out
-            return item.index in decided and not left_out and not (no_processes and item.call.tool.starts_process)
-
-        said = [item if made(item) else replace(item, by_default=False) for item in asks]
+        left_out = {index for index, said in (approval.calls or {}).items() if said.verdict == "reject"}
+        left_out |= proposal.left_out
+        left_out |= {item.index for item in ruled if no_processes and item.call.tool.starts_process}
+        left_out |= needs_of(run, self.context.state.task.plan).without(left_out).keys()
+        made = frozenset[int]() if proposal.dry_run else decided - left_out
+        said = [item if item.index in made else replace(item, by_default=False) for item in asks]
         return self.consent.lines(said, approval)
 
     def _request(self, plan: ShownPlan, run: PlanRun, asks: list[RuledCall]) -> ApprovalRequest:

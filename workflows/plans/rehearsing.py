@@ -13,7 +13,7 @@ from backstay.tools.tool import ToolCall, ToolResult
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Answered, Consented, denied
 from workflows.context.run_context import RunContext
-from workflows.plans.checking import needs_of
+from workflows.plans.checking import fallen_steps
 from workflows.plans.resolving import could_differ, ruled_late
 from workflows.programs.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 
@@ -63,9 +63,8 @@ class PlanRehearsals:
                 return
             self._keep(plan_id, known)
             run = state.plan_run(plan_id)
-            left_out = [index for index, answer in answered.items() if isinstance(answer, ToolResult)]
             most_s = None if toggles is None else toggles.most_s
-            fallen = needs_of(run, state.task.plan).without(left_out)
+            fallen = fallen_steps(run, state.task.plan, answered)
             try:
                 for index in range(len(run.steps)):
                     if index in fallen:

@@ -215,11 +215,13 @@ async def test_of_a_plan_a_person_has_no_step_remembered_that_others_decided_or_
     )
     async with engine(temporal, tmp_path, Scripts(), policy=policy, approver_key=KEY) as opened:
         sends = [{"to": f"{name}@parts.example", "subject": "s", "body": "b"} for name in ("made", "left", "bo")]
+        sends.append({"to": "falls@parts.example", "subject": "${steps.1.result.message_id}", "body": "b"})
         steps = [{"tool": "mail.send_email", "arguments": arguments} for arguments in sends]
         handle = await opened.start({"plan": {"steps": steps}})
         (request,) = await pending(handle)
-        left_out = {"option": "approve_per_step", "calls": {"1": {"verdict": "reject"}}}
-        assert (await decide(handle, request, proven=False, **left_out))["state"] == "recorded"
+        left_out = {"option": "approve_per_step", "calls": {"1": {"verdict": "reject"}}, "remember": "run"}
+        answer = await decide(handle, request, **left_out)
+        assert (answer["state"], len(answer["remembered"])) == ("recorded", 1)
         more = {"remember": "always", "remember_arguments": "any"}
         assert "remember: the decision says so of no call" in await refusal(decide(handle, request, by=BO, **more))
         await decide(handle, request, by=BO)

@@ -86,12 +86,14 @@ async def test_an_approved_plan_of_one_read_lets_a_run_that_plans_first_go_on(te
 async def test_a_plan_of_which_nothing_is_left_does_not_let_a_run_that_plans_first_go_on(temporal, tmp_path):
     scripts = Scripts()
     evil = send("evil", to="x@evil.example", continue_on_failure=True)
-    left_out = propose(send("left out"))
+    needing = send("${steps.0.result.message_id}")
+    plans = [(evil,), (evil, needing), (send("left out"),), (send("left out"), needing)]
     async with engine(temporal, tmp_path, scripts, policy=ASKS) as opened:
-        handle = await opened.start(scripts.task(propose(evil), left_out, after(), mode="plan_first"))
-        (request,) = await pending(handle)
-        assert request["proposal"]["plan_id"] == "p2"
-        await decide(handle, request, option="approve_per_step", calls={"0": {"verdict": "reject"}})
+        handle = await opened.start(scripts.task(*(propose(*steps) for steps in plans), after(), mode="plan_first"))
+        for plan in ("p3", "p4"):
+            (request,) = await pending(handle)
+            assert request["proposal"]["plan_id"] == plan
+            await decide(handle, request, option="approve_per_step", calls={"0": {"verdict": "reject"}})
         await ended(handle)
         assert called(opened) == []
 
