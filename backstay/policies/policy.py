@@ -247,11 +247,15 @@ def _fields_at(path: Sequence[int | str]) -> list[str]:
     return [name for name in model.model_fields if name != "floor"]
 
 
+REPEATED = "repeated: "
+"""How the rule begins by which people are asked about a write that was made before."""
+
+
 def rule_on_repeat(policy: Policy, ruling: Ruling, earlier: str) -> Ruling:
     """Rule on a write that the run has made before; `earlier` says when, and what came of it."""
     if ruling.verdict == "deny" or all(layer.repeated == "allow" for layer in policy.layers):
         return ruling
-    return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(f"repeated: {earlier}; {ruling.rule}")})
+    return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(f"{REPEATED}{earlier}; {ruling.rule}")})
 
 
 def forbids(policy: Policy, tool: Tool) -> str | None:

@@ -220,6 +220,8 @@ class ToolCall(Frozen):
     """What it may use of its jail, when that is less than usual."""
     by_person: ByPerson | None = None
     """What people did to it; None where they changed nothing and said nothing."""
+    resolved_key: str = ""
+    """By what it is known as a write with what its references bring; empty where it has none."""
 
     @property
     def deadline_s(self) -> float | None:

@@ -57,7 +57,7 @@ async def checked_change(
 
 def changed(call: ToolCall, arguments: dict[str, object], by: str = "") -> ToolCall:
     """Return a call with the arguments that a person gave it; the changed values come from that person."""
-    update: dict[str, object] = {"arguments": arguments}
+    update: dict[str, object] = {"arguments": arguments, "resolved_key": ""}
     if call.sources is not None:
         update["sources"] = call.sources.given_by(edits_of(touched(call.arguments, arguments), by))
     return call.model_copy(update=update)

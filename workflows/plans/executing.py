@@ -11,6 +11,7 @@ from backstay.effects.effect import DOUBTFUL
 from backstay.errors import StepFailed
 from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
 from backstay.policies.glob import matches
+from backstay.policies.policy import REPEATED
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.calls.reconcile import CallWithResult
@@ -21,6 +22,7 @@ from workflows.context.run_context import RunContext
 from workflows.plans.checking import fallen_steps, needs_of, written
 from workflows.plans.resolving import may_be_made, refers, theirs_of
 from workflows.programs.rehearsals import as_foretold
+from workflows.state.state import write_key
 from workflows.state.work import PlanAnswers
 
 UNCERTAIN = frozenset({"OutcomeUnknown", "EffectConflict", DOUBTFUL})
@@ -205,20 +207,23 @@ class Executing:
 
         After a rehearsal, ask about a step that is not as it was foretold.
         """
-        state, call = self.context.state, self._whole(index)
+        state, call, asked = self.context.state, self._whole(index), self.run.asked_by.get(index)
+        told = asked is not None and asked.rule.startswith(REPEATED)
         if self.run.rehearsal is not None:
             if state.work.batch is not None:
                 # It was begun before this execution; the verdict on it was given then.
                 return call
             rehearsal, results, by_model = self.run.rehearsal, state.step_results, self.run.sources is not None
             consent = self.tool_calls.consent
-            of_whom: Any = {"by_model": by_model}
+            of_whom: Any = {"by_model": by_model, "told": told}
             of_whom |= {} if by_model else {"theirs": theirs_of(state.task, index)}
             return await as_foretold(consent, call, index, rehearsal, results, refers=True, **of_whom)
-        if state.work.batch is not None or not refers(self._written(index)):
+        # What an earlier step's references brought may be what this one says by itself.
+        repeats = call.effectful and not told and state.same_write(write_key(call)) is not None
+        if state.work.batch is not None or not (repeats or refers(self._written(index))):
             return call
-        by_model = self.run.sources is not None
-        return await may_be_made(self.tool_calls.consent, call, index, state.step_results, by_model=by_model)
+        by_model, consent = self.run.sources is not None, self.tool_calls.consent
+        return await may_be_made(consent, call, index, state.step_results, by_model=by_model, told=told)
 
     def _note(self, index: int, performed: CallWithResult) -> None:
         """Keep what came of one attempt of a step."""

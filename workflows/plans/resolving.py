@@ -1,6 +1,6 @@
 """Rule on the steps of a plan with what their references bring, before they are made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backstay.approvals import approvers
 from backstay.policies.denials import denials_of
@@ -14,6 +14,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.reminders import never
 from workflows.consent.consent import Consent, Consented, RuledCall, denied
+from workflows.state.state import write_key
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,12 @@ async def ruled_late(
 
 
 async def may_be_made(
-    consent: Consent, call: ToolCall, index: int, results: dict[int, str], *, by_model: bool
+    consent: Consent, call: ToolCall, index: int, results: dict[int, str], *, by_model: bool, told: bool
 ) -> Consented:
-    """Return a step that may be made with what its references bring; people see and decide about exactly that."""
+    """Return a step that may be made with what its references bring; people see and decide about exactly that.
+
+    `told`: whether they knew that it repeats a write as they approved the plan.
+    """
     if not could_differ(consent.context.state.opened.policy, call):
         return call
     late = await ruled_late(consent, call, index, results, by_model=by_model)
@@ -76,10 +80,13 @@ async def may_be_made(
     if late.now.verdict == "deny":
         return denied(late.now)
     # What was resolved is only shown: a string in it that looks like a reference must not be resolved again.
-    sent = call.model_copy(update={"sources": late.real.sources})
+    sent = call.model_copy(update={"sources": late.real.sources, "resolved_key": write_key(late.real)})
+    asked = RuledCall(0, late.real, late.now, whole=True)
+    if not told:
+        (asked,) = consent.with_repeats([asked])
+        late = replace(late, now=asked.ruling)
     if late.now.verdict == "allow" or late.was_approved:
         return sent
-    asked = RuledCall(0, late.real, late.now, whole=True)
     answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, None, never))[0]
     return sent if isinstance(answer, ToolCall) else answer
 

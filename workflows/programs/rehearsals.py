@@ -20,6 +20,7 @@ from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.asked_calls import SHOWN_CHARACTERS, RuledCall
 from workflows.consent.consent import Answered, Consent, Consented, denied, refused
 from workflows.context.run_context import RunContext
+from workflows.state.state import write_key
 
 MOST_REHEARSED = 100
 """How many calls of one plan or program are rehearsed; people see them in one request."""
@@ -114,13 +115,15 @@ async def as_foretold(
     refers: bool = False,
     by_model: bool = False,
     theirs: Theirs | None = None,
+    told: bool = True,
     unless: Callable[[], bool] = never,
 ) -> Consented:
     """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
     `answers` are the stored real results, by their numbers, to which the arguments of a plan's step may also refer.
     `approved` is the call as it was when people approved the forecast, if that was another one. A read that the policy
-    allows needs no forecast. When `unless` becomes true, the question is withdrawn, and none is asked.
+    allows needs no forecast. `told`: whether people would know by now that it repeats a write. When `unless` becomes
+    true, the question is withdrawn, and none is asked.
     """
     ruling = consent.ruling(call, Purpose.PLAN_STEP)
     if ruling.verdict == "deny":
@@ -142,7 +145,12 @@ async def as_foretold(
         return denied(now)
     if now.verdict == "ask" and approvers.constraint(now) != approvers.constraint(planned):
         differs = differs or "it falls under a rule of other people than those who approved the forecast"
-    return call if not differs else await _deviating(consent, call, RuledCall(0, real, now), differs, unless)
+    asked = RuledCall(0, real, now)
+    if not told:
+        (asked,) = consent.with_repeats([asked])
+        differs = differs or (asked.repeats if asked.ruling != now else "")
+    sent = call.model_copy(update={"resolved_key": write_key(real)}) if refers else call
+    return sent if not differs else await _deviating(consent, sent, replace(asked, ruling=now), differs, unless)
 
 
 async def _deviating(

@@ -341,4 +341,4 @@ class RunState(BaseModel):
 
 def write_key(call: ToolCall) -> str:
     """Return what two equal calls have in common."""
-    return digest_of([call.tool.name, call.arguments])[:16]
+    return call.resolved_key or digest_of([call.tool.name, call.arguments])[:16]

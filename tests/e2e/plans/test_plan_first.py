@@ -156,3 +156,23 @@ async def test_of_alternatives_about_which_no_rule_asks_people_choose_one(tempor
         await decide(handle, requests["p2"])
         assert (await ended(handle))["outcome"] == "completed"
         assert subjects(opened) == ["free"]
+
+
+@promise("plans:repeated-values")
+async def test_a_write_is_repeated_where_its_references_bring_the_same_and_not_where_only_their_words_are_it(
+    temporal, tmp_path
+):
+    scripts = Scripts()
+    refers = "${steps.0.result.to}"
+    one = propose(send("first"), send("s", to=refers), send("t", to=refers), send("t"))
+    other = propose(send("other", to="c@one.example"), send("s", to=refers))
+    async with engine(temporal, tmp_path, scripts, policy=FREE + "plans: allow\n", profiles=PLANS) as opened:
+        handle = await opened.start(scripts.task(after("s"), one, after("t"), other))
+        for subject in ("s", "t", "t"):
+            (request,) = await pending(handle)
+            (call,) = request["calls"]
+            assert (call["arguments"]["to"], call["arguments"]["subject"]) == ("b@one.example", subject)
+            assert "the same call was made" in call["repeats"]
+            await decide(handle, request)
+        assert (await ended(handle))["outcome"] == "completed"
+        assert subjects(opened) == ["s", "first", "s", "t", "t", "t", "other", "s"]
