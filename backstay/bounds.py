@@ -25,7 +25,7 @@ MESSAGE, MESSAGES = 32_000, 40_000
 MOST = 1_000_000_000
 """More than any run can use; larger numbers reach places that cannot hold them."""
 _NAME = 1_200
-_ID = 6_100
+_ID = 1_000
 _WORDS = 16_000
 _TEXT = 400_000
 ANSWER = 65_536
@@ -65,10 +65,16 @@ def _at_most(most: int) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _short_id(value: str) -> str:
+    if (size := len(value.encode())) > _ID:
+        raise ValueError(f"{size:,} bytes are more than the {_ID:,} that Temporal allows; make it shorter")
+    return value
+
+
 Name = Annotated[str, _at_most(_NAME)]
 """Of a person, a session, a request, a tool, an event or a proof."""
-Id = Annotated[str, Field(max_length=1000), _at_most(_ID)]
-"""Of a run, as long as Temporal allows."""
+Id = Annotated[str, Field(max_length=_ID), AfterValidator(_short_id)]
+"""Of a run, as long as Temporal allows: it counts the bytes of the text itself."""
 Words = Annotated[str, _at_most(_WORDS)]
 """A comment or a reason."""
 Text = Annotated[str, _at_most(_TEXT)]

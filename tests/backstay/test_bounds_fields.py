@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from backstay.approvals.admission import DecisionInvalid, admit
 from backstay.bounds import ARGUMENTS, DECISION, TASK, size_of
@@ -13,6 +14,7 @@ from backstay.budgets.budget import TopUp
 from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import ArgumentsInvalid, BackstayError, TaskInvalid
 from backstay.requests import OpenRun
+from backstay.task.lane import LaneJob
 from backstay.task.plan import resolve
 from backstay.task.task import Task, too_long
 from tests.requirements import promise
@@ -38,6 +40,7 @@ class Field(NamedTuple):
     characters: int = 1_000_000
     besides: int = 0
     """Bytes that stand around the text and count as well."""
+    size: Callable[[str], int] = size_of
 
 
 def whole(name: str, door: Callable[[Any], Any], within: Callable[[str], Any], most: int, besides: int = 0) -> Field:
@@ -54,6 +57,19 @@ def started(given: dict[str, Any]) -> None:
     ask = OpenRun(task=task, at="", workflow_run_id="")
     (read,) = converter.from_payloads(converter.to_payloads([ask]), [OpenRun])
     assert read.task == task
+
+
+def size_as_it_is(text: str) -> int:
+    """Return the bytes of a text between quotation marks, of which nothing is escaped."""
+    return len(text.encode()) + 2
+
+
+def job(given: dict[str, Any]) -> None:
+    """Admit a job of a plugin as its lane does."""
+    try:
+        LaneJob.model_validate(given)
+    except ValidationError as error:
+        raise TaskInvalid(str(error)) from None
 
 
 def undo(given: dict[str, Any]) -> None:
@@ -76,7 +92,7 @@ FIELDS = [
     Field("text", started, lambda text: {"text": f"t{text}"}, 400_000, 99_999, besides=1),
     Field("session_id", started, lambda text: {"text": "t", "session_id": text}, 1_200),
     Field("proof", started, lambda text: {"text": "t", "proof": text}, 1_200),
-    Field("follows.workflow_id", started, follows, 6_100, 1_000),
+    Field("follows.workflow_id", started, follows, 1_002, size=size_as_it_is),
     Field("policy", started, lambda text: {"text": "t", "policy": {"a": [text]}}, 131_072, besides=8),
     Field("budget.quotas", started, lambda text: {"text": "t", "budget": {"quotas": {text: 1}}}, 32_768, besides=4),
     whole("Task", started, lambda text: {"text": "t", "input": {"a": text}}, TASK),
@@ -93,17 +109,24 @@ FIELDS = [
     Field("proof", undo, lambda text: {"proof": text}, 1_200),
     Field("event_id", undo, lambda text: {"event_id": text}, 1_200, 200),
     Field("quotas", TopUp.admit, lambda text: {"quotas": {text: 1}}, 32_768, besides=4),
-    Field("workflow_id", UndoRequest.admit, lambda text: {"workflow_id": text}, 6_100, 1_000),
-    Field("workflow_id", ReadRequest.admit, lambda text: {"workflow_id": text, "after": 0}, 6_100, 1_000),
+    Field("workflow_id", UndoRequest.admit, lambda text: {"workflow_id": text}, 1_002, size=size_as_it_is),
+    Field(
+        "workflow_id",
+        ReadRequest.admit,
+        lambda text: {"workflow_id": text, "after": 0},
+        1_002,
+        size=size_as_it_is,
+    ),
+    Field("workflow_id", job, lambda text: {"workflow_id": text, "task": {}}, 1_002, size=size_as_it_is),
     whole("arguments", filled_in, lambda text: {"a": text}, ARGUMENTS, besides=len(',"b":"${input.x}"') + 1),
 ]
 
 
-def filled(sign: str, most: int, characters: int) -> str:
+def filled(sign: str, most: int, characters: int, size: Callable[[str], int]) -> str:
     """Return a text of a sign that fills as many bytes of JSON, or characters, as are allowed."""
     room = most - 2
-    text = sign * min(room // (size_of(sign) - 2), characters // len(sign))
-    return text + "x" * min(room - (size_of(text) - 2), characters - len(text))
+    text = sign * min(room // (size(sign) - 2), characters // len(sign))
+    return text + "x" * min(room - (size(text) - 2), characters - len(text))
 
 
 @promise("runs:bounds-filled")
@@ -111,7 +134,7 @@ def filled(sign: str, most: int, characters: int) -> str:
 @settings(max_examples=sized(100, 8))
 @given(sign=st.one_of(st.sampled_from(SIGNS), st.characters(exclude_categories=["Cs"])))
 def test_a_field_takes_what_fills_it_and_refuses_one_byte_more_by_its_name(field, sign):
-    full = filled(sign, field.most - field.besides, field.characters)
+    full = filled(sign, field.most - field.besides, field.characters, field.size)
     field.door(field.within(full))
     with pytest.raises(BackstayError) as refused:
         field.door(field.within(full + "x"))
