@@ -210,6 +210,20 @@ async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_de
     assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
 
 
+@promise("plans:repeated-values")
+async def test_a_rehearsed_write_that_turns_out_to_repeat_another_is_asked_about_again(shared):
+    opened, _ = shared
+    again = send("${steps.0.result.to}", subject="twice", continue_on_failure=True)
+    handle = await opened.start(given(send(subject="twice"), again))
+    (request,) = await pending(handle)
+    await decide(handle, request)
+    (asked,) = await pending(handle)
+    assert "not as foretold: the same call was made at" in asked["rule"]
+    await decide(handle, asked, verdict="reject")
+    assert (await ended(handle))["outcome"] == "completed"
+    assert sends(opened, handle) == ["twice"]
+
+
 @promise("approvals:rehearsal")
 @pytest.mark.thorough
 async def test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed(temporal, tmp_path):
