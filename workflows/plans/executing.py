@@ -218,7 +218,7 @@ class Executing:
             of_whom: Any = {"by_model": by_model, "told": told}
             of_whom |= {} if by_model else {"theirs": theirs_of(state.task, index)}
             return await as_foretold(consent, call, index, rehearsal, results, refers=True, **of_whom)
-        # What an earlier step's references brought may be what this one says by itself.
+        # The references of an earlier step may have brought just these arguments.
         repeats = call.effectful and not told and state.same_write(write_key(call)) is not None
         if state.work.batch is not None or not (repeats or refers(self._written(index))):
             return call

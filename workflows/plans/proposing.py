@@ -86,8 +86,7 @@ class Proposing:
     ) -> PlanReply:
         """Return what may be done of a plan; `opened` is called when it is proposed, after it was rehearsed.
 
-        The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
-        single calls do, and BudgetExceeded.
+        It is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired, Rejected and BudgetExceeded.
         """
         ruled = self._every_ruled(run, batch)
         whole = self._whole(run, batch)

@@ -11,6 +11,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.canonical import digest_of
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
+from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
@@ -120,10 +121,9 @@ async def as_foretold(
 ) -> Consented:
     """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
-    `answers` are the stored real results, by their numbers, to which the arguments of a plan's step may also refer.
-    `approved` is the call as it was when people approved the forecast, if that was another one. A read that the policy
-    allows needs no forecast. `told`: whether people would know by now that it repeats a write. When `unless` becomes
-    true, the question is withdrawn, and none is asked.
+    `answers` are the stored real results, by number, to which a plan's step may also refer, `approved` is the call as
+    people approved it, if it was another, and `told` whether they would know by now that it repeats a write. A read
+    that the policy allows needs no forecast. When `unless` becomes true, the question is withdrawn, and none is asked.
     """
     ruling = consent.ruling(call, Purpose.PLAN_STEP)
     if ruling.verdict == "deny":
@@ -132,25 +132,27 @@ async def as_foretold(
         return call
     # A string that looks like a token of a call that was made is not a token: the one who answered that call wrote it.
     tokens = {idx: ref for idx, ref in answers.items() if idx in rehearsal.simulated}
-    referred = answers if refers else None
-    of_whom: Any = {"by_model": by_model, "theirs": theirs}
-    checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, **of_whom)
+    more: Any = {"results": answers if refers else None, "by_model": by_model, "theirs": theirs}
+    checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, **more)
     if checked.error is not None:
         return refused(errors.ArgumentsInvalid(checked.error))
     known = {"sources": checked.sources} if call.sources is not None and checked.sources is not None else {}
     real = call.model_copy(update={"arguments": checked.arguments, **known})
     now, planned = consent.ruling(real, Purpose.PLAN_STEP), consent.ruling(approved or call, Purpose.PLAN_STEP)
-    differs = checked.differs
     if now.verdict == "deny":
         return denied(now)
-    if now.verdict == "ask" and approvers.constraint(now) != approvers.constraint(planned):
-        differs = differs or "it falls under a rule of other people than those who approved the forecast"
     asked = RuledCall(0, real, now)
-    if not told:
-        (asked,) = consent.with_repeats([asked])
-        differs = differs or (asked.repeats if asked.ruling != now else "")
+    differs = checked.differs or _unforeseen(asked, planned, asked if told else consent.with_repeats([asked])[0])
     sent = call.model_copy(update={"resolved_key": write_key(real)}) if refers else call
-    return sent if not differs else await _deviating(consent, sent, replace(asked, ruling=now), differs, unless)
+    return sent if not differs else await _deviating(consent, sent, asked, differs, unless)
+
+
+def _unforeseen(asked: RuledCall, planned: Ruling, repeated: RuledCall) -> str:
+    """Return what people could not know of a call who approved the forecast; empty for nothing."""
+    now = asked.ruling
+    if now.verdict == "ask" and approvers.constraint(now) != approvers.constraint(planned):
+        return "it falls under a rule of other people than those who approved the forecast"
+    return repeated.repeats if repeated.ruling != now else ""
 
 
 async def _deviating(

@@ -164,10 +164,10 @@ async def test_a_write_is_repeated_where_its_references_bring_the_same_and_not_w
 ):
     scripts = Scripts()
     refers = "${steps.0.result.to}"
-    one = propose(send("first"), send("s", to=refers), send("t", to=refers), send("t"))
+    first = propose(send("first"), send("s", to=refers), send("t", to=refers), send("t"))
     other = propose(send("other", to="c@one.example"), send("s", to=refers))
     async with engine(temporal, tmp_path, scripts, policy=FREE + "plans: allow\n", profiles=PLANS) as opened:
-        handle = await opened.start(scripts.task(after("s"), one, after("t"), other))
+        handle = await opened.start(scripts.task(after("s"), first, after("t"), other))
         for subject in ("s", "t", "t"):
             (request,) = await pending(handle)
             (call,) = request["calls"]
