@@ -24,10 +24,12 @@ BUILT_IN, READING, PLANNING, MEMORY, DELEGATION = (
     [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
     for rows in data_beside(__file__).values()
 )
-NAMES = (
-    frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY, *DELEGATION))
-    | ALIASES.keys()
-)
+SCHEMAS: dict[str, dict[str, Any]] = {
+    row["function"]["name"]: row["function"]["parameters"]
+    for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY, *DELEGATION)
+}
+SCHEMAS |= {alias: SCHEMAS[name] for alias, name in ALIASES.items()}
+NAMES = frozenset(SCHEMAS)
 
 
 def functions_for(

@@ -10,7 +10,7 @@ from typing import Any
 from activities.definitions import input_fault
 from activities.model.disguise import without_thoughts
 from activities.model.ends import MOST_AGAIN, End, why_again, why_failed
-from activities.model.functions import FINISH, NAMES, PROGRAM
+from activities.model.functions import FINISH, NAMES, PROGRAM, SCHEMAS
 from activities.model.message import NoObject, arguments_in, named
 from activities.model.output import NamedTwice, WantedOutput, value_in
 from activities.model.planning import PLANS, PlanParser, marked, may_read
@@ -313,7 +313,7 @@ class CompletionParser:
     async def _add(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> dict[str, Any]:
         """Add the action that a call asks for, and return its arguments as they may be shown."""
         if name in NAMES:
-            shown = await self._shown(name, arguments)
+            shown = await self._shown(name, as_meant(arguments, SCHEMAS[name]))
             await self._add_built_in(call_id, name, shown, reason)
             return shown
         if (kept := self.offered.get(name)) is not None:
@@ -395,14 +395,15 @@ class CompletionParser:
 
     async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> None:
         self._require_offered(name)
+        arguments = {key: value for key, value in arguments.items() if value is not None}
         match name:
             case "search_tools":
-                limit = max(1, min(40, _number(arguments.get("limit"), 10)))
+                limit = max(1, min(40, _number(arguments, "limit", 10)))
                 detail = "full" if arguments.get("detail_level") == "full" else "summary"
                 query = _required(arguments, "query")[:2000]
                 self.looks.append(SearchTools(call_id=call_id, query=query, detail_level=detail, limit=limit))
             case "read_result":
-                offset, limit = _number(arguments.get("offset"), 0), _number(arguments.get("limit"), 20)
+                offset, limit = _number(arguments, "offset", 0), _number(arguments, "limit", 20)
                 ref, path = _required(arguments, "ref")[:100], str(arguments.get("path") or "")[:500]
                 self.looks.append(ReadResult(call_id=call_id, ref=ref, path=path, offset=offset, limit=limit))
             case "recall":
@@ -453,7 +454,9 @@ class CompletionParser:
         if len(canonical(outputs)) > OUTPUT_BYTES:
             outputs = _stored((await self.arguments.records.write(self.run, "outputs", outputs)).ref)
         summary = str(arguments.get("summary") or "")[:SUMMARY]
-        success = arguments.get("success", True) is True
+        success = arguments.get("success", True)
+        if not isinstance(success, bool):
+            raise ArgumentsInvalid("success: give true or false")
         return Finish(call_id=call_id, summary=summary, outputs=outputs, success=success)
 
 
@@ -492,5 +495,8 @@ def without_fence(source: str) -> str:
     return "\n".join(lines[:end]) if end else source
 
 
-def _number(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000_000 else default
+def _number(arguments: dict[str, Any], name: str, default: int) -> int:
+    value = as_meant({name: arguments.get(name, default)}, {"properties": {name: {"type": "number"}}})[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1_000_000_000 or value % 1:
+        raise ArgumentsInvalid(f"{name}: give a whole number from 0 on")
+    return int(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.model.disguise import WrittenCalls, calls_asked_for, calls_written_down
 from activities.model.ends import End, end_of, ends_with_calls
-from activities.model.functions import BUILT_IN, MEMORY, NAMES, PLANNING, READING
+from activities.model.functions import NAMES, SCHEMAS
 from activities.model.observations import Form, Way
 from activities.model.output import WantedOutput
 from activities.model.quoting import may_be_quoted
@@ -14,9 +14,6 @@ from activities.model.transcript import Transcript
 from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
 
-_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    row["function"]["name"]: row["function"]["parameters"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY)
-}
 Functions = Callable[[str], Mapping[str, Any] | None]
 
 
@@ -39,7 +36,7 @@ def functions_of(catalog: Catalog, offered: Mapping[str, PlanDefinition], wanted
         if finish is not None and name == finish["name"]:
             return finish["parameters"]
         if name in NAMES:
-            return _SCHEMAS.get(name, {})
+            return SCHEMAS.get(name, {})
         if name in offered:
             return {}
         definition = catalog.by_function.get(name) or catalog.definitions.get(name)
