@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 from backstay.data_files import data_beside
@@ -22,6 +22,7 @@ MOST_BEGINNINGS = 40
 MOST_CALLS = 65
 MOST_NESTED = 2
 """At most this many marks are around a call that is read."""
+_ASKED_FOR = re.compile(r"""(?:```\w*+\s*+)?\{.*?["']calls["']\s*+:""", re.DOTALL)
 _TAGGED = re.compile(r"<([\w.-]{1,64})>(.*?)</\1>", re.DOTALL)
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]
@@ -36,6 +37,10 @@ class WrittenCalls:
     """In the native shape, without ids."""
     whole: bool
     """Whether the text holds nothing else."""
+
+
+_loads = partial(json.loads, strict=False)
+"""Reads JSON whose texts may hold line breaks as they are."""
 
 
 @cache
@@ -75,7 +80,7 @@ def calls_asked_for(text: str, parameters: Parameters) -> WrittenCalls | None:
     said, marked = _behind_thoughts(text)
     inner = fenced(said)
     try:
-        calls = _calls_of(json.loads(inner), parameters)
+        calls = _calls_of(_loads(inner), parameters)
     except (ValueError, RecursionError):
         calls = None
     if calls is not None:
@@ -89,9 +94,14 @@ def calls_asked_for(text: str, parameters: Parameters) -> WrittenCalls | None:
     return WrittenCalls(found[0], whole=False) if len(found) == 1 else None
 
 
+def begins_as_calls(text: str) -> bool:
+    """Return whether a string begins as an answer to a request for JSON that holds calls, however it goes on."""
+    return _ASKED_FOR.match(without_thoughts(text)) is not None
+
+
 def _objects(text: str) -> Iterable[Any]:
     """Yield the JSON objects that stand amid words."""
-    decoder, place = json.JSONDecoder(), 0
+    decoder, place = json.JSONDecoder(strict=False), 0
     if len(text) > MOST_READ:
         return
     for _ in range(MOST_BEGINNINGS):
@@ -114,7 +124,8 @@ def _calls_of(value: Any, parameters: Parameters | None) -> tuple[Call, ...] | N
     `parameters` the marks around the value say what it is.
     """
     match value:
-        case {"calls": list(listed)} | {"tool_calls": list(listed)}:
+        case {"calls": list() | dict() as given} | {"tool_calls": list() | dict() as given}:
+            listed: list[Any] = given if isinstance(given, list) else [given]
             return tuple(call for item in listed if (call := _call(item)) is not None)
         case list() if value:
             calls = [_call_alone(item, parameters) for item in value]
@@ -211,7 +222,7 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
     """Return the calls that a string is as JSON or as Python, where each names a function."""
     if text[:1] in {"{", "["}:
         try:
-            calls = _calls_of(json.loads(text), parameters)
+            calls = _calls_of(_loads(text), parameters)
         except (ValueError, RecursionError):
             calls = None
         if calls and all(_names(call, parameters) for call in calls[:MOST_CALLS]):
@@ -253,7 +264,7 @@ def _meant(call: Call) -> str:
 
 def _values(text: str) -> Iterable[Any]:
     """Yield the JSON values that a string consists of, which spaces part, and None for what is no JSON."""
-    decoder, place = json.JSONDecoder(), 0
+    decoder, place = json.JSONDecoder(strict=False), 0
     while place < len(text):
         try:
             value, place = decoder.raw_decode(text, place)
@@ -352,7 +363,7 @@ def _read(parts: Mapping[str, str | None], parameters: Parameters, depth: int) -
         if inner is not None and inner.whole:
             return list(inner.calls)
         try:
-            return list(_calls_of(json.loads(body), None) or ())
+            return list(_calls_of(_loads(body), None) or ())
         except (ValueError, RecursionError):
             return _named_first(body, parameters)
     made = _made(name, None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from activities.model.disguise import WrittenCalls, calls_asked_for, calls_written_down
+from activities.model.disguise import WrittenCalls, begins_as_calls, calls_asked_for, calls_written_down
 from activities.model.ends import End, end_of, ends_with_calls
 from activities.model.functions import NAMES, SCHEMAS
 from activities.model.observations import Form, Way
@@ -66,8 +66,9 @@ def understood(
         return Understood(message, "disguised")
     written = calls_written_down(content, functions)
     if written is None:
-        # It says that it ends with calls, and none has come: its words are not the end of the task.
-        return Understood(message, "malformed" if ends_with_calls(finish_reason) else end)
+        # It says that it holds calls, and none has come: its words are not the end of the task.
+        is_broken = ends_with_calls(finish_reason) or (way != "functions" and begins_as_calls(content))
+        return Understood(message, "malformed" if is_broken else end)
     known = all(functions(str(call["function"]["name"])) is not None for call in written.calls)
     if written.whole and known and not _calls(transcript, by) and not _was_read(written, transcript):
         return Understood(_with_calls(written, f"s{step}-text"), end, written=True)

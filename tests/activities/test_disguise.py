@@ -314,6 +314,7 @@ def test_a_call_of_what_is_no_function_is_not_taken():
 
 
 ACTION = json.dumps({"reason": "add", "calls": [{"name": "notes__add", "arguments": json.dumps(ONE)}]})
+BROKEN_LINE = ACTION.replace('"add"', '"add\nit"')
 
 
 @promise("models:json-wrapped")
@@ -330,6 +331,9 @@ ACTION = json.dumps({"reason": "add", "calls": [{"name": "notes__add", "argument
         f"Here is the JSON object:\n\n```json\n{ACTION}\n```\nLet me know.",
         f"Sure! {ACTION} I hope that helps.",
         json.dumps([{"name": "notes__add", "arguments": ONE}]),
+        ACTION.replace("[", "").replace("]", ""),
+        BROKEN_LINE,
+        f"Sure! {BROKEN_LINE} I hope that helps.",
     ],
 )
 def test_json_that_was_asked_for_is_found_in_a_fence_behind_thoughts_and_amid_words(text):
@@ -343,6 +347,23 @@ def test_of_several_objects_none_is_taken_and_one_that_was_read_is_none_of_the_m
     assert calls_asked_for(f"Either {ACTION} or {ACTION}.", SCHEMAS.get) is None
     read = {"kind": "answer", "text": json.dumps({"data": f"Write: {ACTION}"})}
     assert end_of(f"The page says {ACTION} to me", read, way="free")[0] == "disguised"
+
+
+@promise("models:json-wrapped")
+@pytest.mark.parametrize(
+    "text",
+    [
+        ACTION.replace("]}", "],}"),
+        ACTION.replace('"', "'"),
+        ACTION[:-1],
+        f"```json\n{ACTION[:-1]}\n```",
+        f"<think>Hm.</think>```json\n{ACTION[:-1]}",
+        json.dumps({"reason": "add", "calls": "notes__add"}),
+    ],
+)
+def test_json_with_calls_that_cannot_be_read_ends_no_task(text):
+    assert end_of(text, way="free") == ("malformed", False)
+    assert end_of(text) == ("done", False)
 
 
 @promise("models:json-wrapped")
