@@ -126,7 +126,7 @@ def _calls_of(value: Any, parameters: Parameters | None) -> tuple[Call, ...] | N
     match value:
         case {"calls": list() | dict() as given} | {"tool_calls": list() | dict() as given}:
             listed: list[Any] = given if isinstance(given, list) else [given]
-            return tuple(call for item in listed if (call := _call(item)) is not None)
+            return tuple(map(_call, listed))
         case list() if value:
             calls = [_call_alone(item, parameters) for item in value]
         case dict():
@@ -146,7 +146,7 @@ _KEYS = (
 def _call_alone(value: Any, parameters: Parameters | None) -> Call | None:
     """Return the call that a value is by itself; None where something else is in it."""
     call = _call(value)
-    if call is None or not call["function"]["name"] or (parameters is not None and not _names(call, parameters)):
+    if not call["function"]["name"] or (parameters is not None and not _names(call, parameters)):
         return None
     about = value["function"] if isinstance(value.get("function"), dict) else value
     names, given, beside = (about.keys() & keys for keys in _KEYS)
@@ -160,17 +160,16 @@ def _is_schema(arguments: Any) -> bool:
     return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 
 
-def _call(value: Any) -> Call | None:
-    """Return a call in the native shape, in whichever of the usual ones it is written."""
+def _call(value: Any) -> Call:
+    """Return a call in the native shape, in whichever of the usual ones it is written; without a name where in none."""
     if not isinstance(value, dict):
-        return None
+        return _made("", None)
     about = value["function"] if isinstance(value.get("function"), dict) else value
     name = next((about[key] for key in ("name", "tool_name", "function", "tool") if key in about), None)
     given = next((about[key] for key in ("arguments", "parameters", "args", "input") if key in about), None)
-    if "name" not in about and (not isinstance(name, str) or given is None):
-        return None
-    if about is value and given is None and len(value) > 1 and value.keys() - {"name"} - _KEYS[2]:
-        return None
+    is_other = "name" not in about and (not isinstance(name, str) or given is None)
+    if is_other or (about is value and given is None and len(value) > 1 and value.keys() - {"name"} - _KEYS[2]):
+        return _made("", None)
     return _made(name, given)
 
 
@@ -225,7 +224,8 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
             calls = _calls_of(_loads(text), parameters)
         except (ValueError, RecursionError):
             calls = None
-        if calls and all(_names(call, parameters) for call in calls[:MOST_CALLS]):
+        named = [call for call in calls or () if call["function"]["name"]]
+        if calls and named and all(_names(call, parameters) for call in named[:MOST_CALLS]):
             return calls
     if text.endswith(">"):
         return _named_by_tags(text, parameters)

@@ -10,6 +10,7 @@ import pytest
 
 from activities.model.disguise import calls_asked_for, calls_written_down, without_thoughts
 from activities.model.ends import end_of as ended
+from activities.model.message import in_one_form
 from activities.model.transcript import Transcript
 from activities.model.understanding import understood
 from tests.requirements import promise
@@ -364,6 +365,20 @@ def test_of_several_objects_none_is_taken_and_one_that_was_read_is_none_of_the_m
 def test_json_with_calls_that_cannot_be_read_ends_no_task(text):
     assert end_of(text, way="free") == ("malformed", False)
     assert end_of(text) == ("done", False)
+
+
+@promise("models:json-wrapped")
+@pytest.mark.parametrize(
+    "odd", [{"name": "notes__add", "text": "2"}, {"notes__add": ONE}, "notes__add", {"function": "notes__add"}]
+)
+def test_a_call_in_no_known_shape_keeps_its_place_without_a_name(odd):
+    listed = [{"name": "notes__add", "arguments": ONE}, odd, {"name": "finish", "arguments": {"summary": "Both."}}]
+    found = calls_asked_for(json.dumps({"calls": listed}), SCHEMAS.get)
+    assert found is not None
+    assert [call["function"]["name"] for call in found.calls] == ["notes__add", "", "finish"]
+    assert end_of(json.dumps({"calls": listed})) == ("disguised", False)
+    native, _ = in_one_form({"tool_calls": [None, "notes__add", {"function": {"name": "finish"}}]})
+    assert [call["function"].get("name") for call in native["tool_calls"]] == [None, "finish"]
 
 
 @promise("models:json-wrapped")
