@@ -263,7 +263,7 @@ def _meant(call: Call) -> str:
 
 
 def _values(text: str) -> Iterable[Any]:
-    """Yield the JSON values that a string consists of, which spaces part, and None for what is no JSON."""
+    """Yield the JSON values that a string consists of, which spaces or marks part, and None for what is no JSON."""
     decoder, place = json.JSONDecoder(strict=False), 0
     while place < len(text):
         try:
@@ -271,7 +271,9 @@ def _values(text: str) -> Iterable[Any]:
         except (ValueError, RecursionError):
             value, place = None, len(text)
         yield value
-        place = next((at for at in range(place, len(text)) if not text[at].isspace()), len(text))
+        place = next(
+            (at for at in range(place, len(text)) if text[at] not in ",;" and not text[at].isspace()), len(text)
+        )
 
 
 def _named_by_tags(text: str, parameters: Parameters) -> tuple[Call, ...] | None:

@@ -120,6 +120,7 @@ NONE = [
     "<notes__add><other>1</other></notes__add>",
     "<report><text>3.10</text></report>",
     "<tools>\nhammer\n</tools>",
+    "The reply goes to=functions.notes__add and names its <|channel|>.",
     f"{BODY}\nThat is the call.",
     f'{BODY}\n{{"name": "Acme", "arguments": 3}}',
     "",
@@ -149,6 +150,15 @@ AMID = [
     f"<tools>{BODY}</tools>\nDone.",
     f"I add it.\n<tool_use>{BODY}</tool_use>",
     f"<tool_use>{BODY}",
+    # sgl-project/sglang#6679: Llama 4
+    '<|python_start|>[notes__add(text="3.10")]<|python_end|>',
+    # openai/harmony#40: gpt-oss, with the function before the channel
+    ' to=functions.notes__add<|channel|>commentary json<|message|>{"text": "3.10"}',
+    'I add it.<|end|><|start|>assistant to=functions.notes__add<|channel|>commentary json<|message|>{"text": "3.10"}',
+    # Apertus, Step-3
+    '<|tools_prefix|>[{"notes__add": {"text": "3.10"}}]<|tools_suffix|>',
+    deepseek("<!tool_calls_begin!><!tool_call_begin!>function<!tool_sep!>notes__add"),
+    deepseek("I add it.<!tool_call_end!><!tool_calls_end!>"),
     # Its argument ends its mark.
     "<seed:tool_call>" + BODY.replace("3.10", "a </seed:tool_call> b") + "</seed:tool_call>",
 ]
@@ -262,6 +272,8 @@ def test_a_call_amid_words_is_seen_and_not_taken(text):
         "".join(map(json.dumps, SEVERAL)),
         "```json\n" + "\n\n".join(json.dumps(each, indent=2) for each in SEVERAL) + "\n```",
         f"<think>Three.</think>\n{' '.join(map(json.dumps, SEVERAL))}",
+        "; ".join(map(json.dumps, SEVERAL)),
+        ",\n".join(map(json.dumps, SEVERAL)),
         f"{json.dumps(SEVERAL[:1])}\n{json.dumps(SEVERAL[1:])}",
     ],
 )
