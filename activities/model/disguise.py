@@ -23,6 +23,7 @@ MOST_CALLS = 65
 MOST_NESTED = 2
 """At most this many marks are around a call that is read."""
 _ASKED_FOR = re.compile(r"""(?:```\w*+\s*+)?\{.*?["']calls["']\s*+:""", re.DOTALL)
+_BETWEEN = re.compile(r"[\s,;]*+")
 _TAGGED = re.compile(r"<([\w.-]{1,64})>(.*?)</\1>", re.DOTALL)
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]

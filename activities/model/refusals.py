@@ -117,7 +117,9 @@ def refusal_of(status: int, data: Any, redactor: Redactor = _MASKED) -> Refusal:
     """Return what a body says that holds no completion, whatever form the vendor gave it."""
     text, code = text_in(data)[:MOST_READ], code_in(data)
     said = _said(text, code, data)
-    found = next((row for row in _wordings() if row.matches(status, said)), None)
+    unnamed = _NAMES.sub(" ", _INPUT.sub(" ", said))
+    rows = ((row, unnamed if row.cause in _FINAL else said) for row in _wordings())
+    found = next((row for row, words in rows if row.matches(status, words)), None)
     if found is None and status == 413:
         lesson = _learned_numbers(said, data)
         return Refusal(status, text, code, "too_long", lesson, data=data, redactor=redactor)
@@ -133,7 +135,16 @@ def _said(text: str, code: str, data: Any) -> str:
     return " ".join(f"{code} {_kinds(data)} {text}".lower().split())
 
 
-_INPUT = re.compile(r"""['"]input['"]: .*?(?=\{['"]type['"]: |\Z)""")
+_INPUT = re.compile(r"""['"]input['"]: .*?(?=\{['"]type['"]: |\Z)|\binput_value=.*?(?=, input_type=|\Z)""")
+"""What Pydantic repeats of a request."""
+_NAMES = re.compile(
+    r"""\bcontext=\([^)]*\)|\b\w+?__\w+|['"]loc['"]: [(\[][^)\]]*"""
+    r"""|\b(?:body|tools|parameters|properties)(?:[.\[]['"]?\w+['"]?\]?)+"""
+    r"""|\b(?:function|tool|parameter|property|field|argument)s? (?:'[^']*'|"[^"]*"|`[^`]*`)"""
+)
+"""Names of functions and of what is in their schemas."""
+_FINAL = frozenset[Cause]({"quota", "filtered"})
+"""Causes for which nothing else is tried: names that are only repeated say nothing of them."""
 _WORD = re.compile(r"\w+")
 _RUN = 4
 """This many words in a row that were sent are repeated, and no words of the endpoint."""

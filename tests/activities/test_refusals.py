@@ -164,6 +164,23 @@ CAUSES = [
         ),
         "function_schema",
     ),
+    # What an endpoint only repeats says nothing of a filter, nor of money.
+    (
+        400,
+        openai("Invalid schema for function 'mail__search': In context=('properties', 'flagged'), missing items."),
+        "function_schema",
+    ),
+    (400, openai("Invalid schema for function 'moderation__ban_user': array schema missing items."), "function_schema"),
+    (400, openai("Invalid schema for function 'f': flagged.", "invalid_function_parameters"), "function_schema"),
+    (400, openai("tools.0.custom.input_schema.properties.insufficient_funds: invalid"), "function_schema"),
+    (
+        400,
+        {"detail": [{"loc": ["body", "tools", 0, "moderation"], "msg": "Extra inputs are not permitted"}]},
+        "no_functions",
+    ),
+    (400, vllm("[{'type': 'extra_forbidden', 'loc': ('body', 'x'), 'msg': 'Extra', 'input': 'it was flagged'}]"), ""),
+    (400, vllm("Extra [type=extra_forbidden, input_value='it was flagged', input_type=str]"), ""),
+    (400, vllm("{'error': {'message': 'The response was filtered', 'code': 'content_filter'}}"), "filtered"),
     # openai/openai-agents-python#449
     (
         400,
