@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from activities.endpoints.usage import has_counts
 from backstay.data_files import data_beside
 from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
@@ -319,8 +320,10 @@ def fault_in(data: Any) -> dict[str, Any] | None:
         if broken := next((holder for holder in (data, first) if has_error(holder)), None):
             raise AnswerBroken(broken)
         return None
-    is_fault = tells_of_error(data) or "choices" not in data
-    return data if is_fault and text_in(data) else None
+    said = text_in(data).strip(" .!").lower()
+    is_unanswered = said not in _NO_FAULT and not has_counts(data)
+    is_fault = tells_of_error(data) or "choices" not in data or is_unanswered
+    return data if is_fault and said else None
 
 
 def tells_of_error(chunk: dict[str, Any]) -> bool:

@@ -369,6 +369,8 @@ class StreamedAnswer:
         is_withheld = not self._is_answered and has_counts({"usage": self._usage})
         if not (self.done or is_withheld) and self._finish_reason is None:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
+        if not (self._is_answered or is_withheld):
+            raise ValueError("no choice")
         if not self._calls and self._finish_reason in CALLED:
             for piece in self._elsewhere:
                 self._call(piece)

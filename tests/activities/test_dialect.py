@@ -16,7 +16,7 @@ from activities.model.message import MessageExtras, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
 from activities.model.output import value_in
 from activities.model.probing import probe
-from activities.model.refusals import refusal_of
+from activities.model.refusals import fault_in, refusal_of
 from activities.model.request import messages_of
 from activities.model.schemas import simple
 from activities.model.shaping import shaped
@@ -541,10 +541,13 @@ async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none()
             ModelRefused,
         ),
         ({"choices": [], "error_type": "InternalError", "error_message": "it is overloaded"}, ModelUnavailable),
+        ({"choices": None, "code": "502", "message": "it is overloaded", "usage": None}, ModelUnavailable),
+        ({"choices": [], "detail": "it is overloaded", "usage": {"prompt_tokens": 0}}, ModelUnavailable),
     ):
         first, said = f"data: {json.dumps(form)}\n\n", "context length|insufficient balance|is overloaded"
         with pytest.raises(kind, match=said) as caught:
             await streamed(tail=first)
+        assert fault_in(form) is form
         assert caught.value.facts["unbilled"] is (kind is ModelRefused)
         with pytest.raises(ModelUnavailable, match=said) as caught:
             await streamed(tail=words + first)
@@ -557,6 +560,7 @@ async def test_an_error_in_a_stream_is_found_in_each_form_and_progress_is_none()
         {"choices": [], "error_message": "OK."},
     ):
         told = f"data: {json.dumps(other)}\n\n"
+        assert "choices" not in other or fault_in(other) is None
         completion = await streamed(tail=told + words + told + end + told)
         assert (completion.message["content"], completion.finish_reason) == ("half", "stop")
 

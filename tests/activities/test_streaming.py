@@ -222,6 +222,7 @@ async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
         "",
         ": nothing but comments\n\n",
         "data: [DONE]\n\n",
+        'data: {"choices": null, "usage": null}\n\ndata: [DONE]\n\n',
     ],
 )
 async def test_a_stream_that_is_no_completion_is_taken_for_none(body):
