@@ -211,7 +211,7 @@ class CompletionParser:
         if started and spoken and self.wanted is None and self.end == "unsaid":
             self._ended_badly(text)
             return
-        self.items.append({"kind": "said", "text": text or "(nothing)"})
+        self.items.append({"kind": "said", "text": text if text.strip() else "(nothing)"})
         if started and spoken and self.wanted is None:
             self.finish = Finish(summary=put_together(spoken))
             return
@@ -221,7 +221,7 @@ class CompletionParser:
 
     def _ended_badly(self, text: str) -> None:
         """Take nothing of an answer because of how it ended: ask again, or give up in honesty."""
-        self.items.append({"kind": "said", "text": text or "(nothing)", "end": self.end})
+        self.items.append({"kind": "said", "text": text if text.strip() else "(nothing)", "end": self.end})
         self.refused += 1
         if self.wanted is not None:
             self.output_fault = f"output: the answer is text without the value{self._was_cut}"

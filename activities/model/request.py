@@ -116,8 +116,10 @@ def _message(item: Item, system_role: str) -> Message | None:
         case "message":
             return {"role": "user", "content": f"A person says while you work: {break_up(item['text'])}"}
         case "said":
-            message: Message = {"role": "assistant", "content": break_up_own(item["text"]) or None}
-            return message | ({"tool_calls": [*map(_made, item["calls"])]} if item.get("calls") else {})
+            text, calls = break_up_own(item["text"]), [*map(_made, item.get("calls", ()))]
+            # Line breaks alone, as some write them before calls, are no words, and some endpoints refuse them.
+            message: Message = {"role": "assistant", "content": text if text.strip() or not calls else None}
+            return message | ({"tool_calls": calls} if calls else {})
         case "answer" | "tools" if item.get("call_id") is not None:
             return {"role": "tool", "tool_call_id": item["call_id"], "content": told(item["text"])}
         case _:

@@ -9,6 +9,7 @@ from activities.endpoints.dialect import PLAIN
 from activities.model.functions import BUILT_IN
 from activities.model.learning import Lessons
 from activities.model.refusals import numbers_in, refusal_of, seconds_in, text_in, wait_in
+from activities.model.request import messages_of
 from activities.model.shaping import LIMIT
 from backstay.canonical import canonical
 from tests.requirements import promise
@@ -434,6 +435,25 @@ def learned_from(body, status=400, times=1):
 )
 def test_no_limit_is_learned_that_leaves_no_room_for_a_run(message, lesson):
     assert learned_from(openai(message)) == lesson
+
+
+@promise("models:dialects")
+@pytest.mark.parametrize("text", ["", "\n\n"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        # anomalyco/opencode#31259
+        "messages: text content blocks must contain non-whitespace text",
+        "The text field in the ContentBlock object at messages.2.content.0 is blank. Add text to it, and try again.",
+    ],
+)
+def test_each_form_of_no_words_beside_calls_is_tried_also_where_the_model_said_line_breaks_alone(text, said):
+    call = {"id": "a", "type": "function", "function": {"name": "files_read", "arguments": "{}"}}
+    request = ASKED | {"messages": messages_of([{"kind": "said", "text": text, "calls": [call]}], "system")}
+    lessons, tried = Lessons(PLAIN), list[str]()
+    while lessons.learns(refusal_of(400, openai(said)), request):
+        tried.append(lessons.dialect.content)
+    assert tried == ["empty", "absent", "filled"]
 
 
 @promise("models:dialects")
