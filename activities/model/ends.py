@@ -61,3 +61,9 @@ def why_failed(end: End, finish_reason: str, text: str) -> str:
     """Return what people are told when it went on so, with the last words of the model."""
     said = _notes()[end]["failed"].format(said=finish_reason[:60])
     return f"{said} Its last words: {text}" if text.strip() else said
+
+
+def noted(text: str, finish_reason: str, message: Mapping[str, Any]) -> str:
+    """Return words that end a run whatever they say, with what people must know of how they ended."""
+    note = _notes().get(end_of(finish_reason, message), {}).get("noted")
+    return f"{text} ({note})" if text and note else text

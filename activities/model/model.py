@@ -14,6 +14,7 @@ from activities.media.fitting import Fitting
 from activities.media.parts import NOTHING, shown_in
 from activities.model.completion import Completion
 from activities.model.disguise import MOST_READ, without_thoughts
+from activities.model.ends import noted
 from activities.model.learned import ForgottenModels
 from activities.model.message import MessageExtras
 from activities.model.observations import Observations
@@ -32,6 +33,7 @@ from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical, digest_of
+from backstay.digests.broken_up import put_together
 from backstay.errors import BackstayError, Pruned, WorkerLost, WorkerMisfit
 from backstay.frozen import Frozen
 from backstay.plans.review import PlanWork
@@ -135,8 +137,9 @@ class Model(Activities):
         billed = Decision(context=ask.context, usage=usage, worst_case_micro=worst)
         if ask.closing:
             shown = await self.records.show(ask.run, completion.message.get("content") or "", "model")
+            said = put_together(without_thoughts(str(shown.payload)))[:4000]
             await self.tell(ask)
-            return billed.model_copy(update={"reason": str(shown.payload)[:4000]})
+            return billed.model_copy(update={"reason": noted(said, completion.finish_reason, completion.message)})
         if ask.perception:
             found = await self._perceived(ask.run, completion.message.get("content"), loaded.catalog)
             await self.tell(ask)

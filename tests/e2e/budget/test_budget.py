@@ -166,11 +166,12 @@ async def test_searches_reads_and_undos_are_counted_apart_and_never_refused(open
 
 @promise("budget:free")
 async def test_a_closing_summary_is_written_recorded_and_counted_apart(open_engine):
-    async with open_engine(lambda talk: READ if talk.tools else Reply(text="what was done")) as engine:
+    closing = Reply(text="<think>Be short.</think>\nwhat was done", finish_reason="length")
+    async with open_engine(lambda talk: READ if talk.tools else closing) as engine:
         handle = await engine.start({"text": "read", "budget": {"max_steps": 1}})
         result = await handle.result()
 
-    assert result["final_summary"].endswith("what was done")
+    assert result["final_summary"].endswith("\n\nwhat was done (The summary was cut off at the limit of its length.)")
     assert [event["name"] for event in result["events"]].count("summary.created") == 1
     # The first search and the closing summary.
     assert (result["usage"]["steps"], result["usage"]["free_calls"]) == (1, 2)
