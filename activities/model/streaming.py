@@ -7,12 +7,14 @@ import asyncio
 import contextlib
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
 from activities.endpoints.usage import has_counts
+from activities.model.event_lines import lines_of
 from activities.model.functions import FINISH
 from activities.model.message import as_function, beside, grown, text_of, whole_arguments
 from activities.model.refusals import AnswerBroken, fault_in, has_error, tells_of_error
@@ -25,7 +27,6 @@ from store.deltas import Deltas
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """What is added to a request so that its answer is streamed, and says at its end what it used."""
 Say = Callable[[str], None]
-MOST_LINES = 1_000_000
 _DONE = b"[DONE]"
 _BEGINNING = 1000
 _OF_STREAMS = (b"data:", b"event:", b"id:", b"retry:", b"error:", b":")
@@ -42,6 +43,7 @@ EVERY_S = 0.15
 
 async def read_whole(body: bytes) -> Any:
     """Return the completion that a body holds; some endpoints stream although nobody has asked for it."""
+    body = body.removeprefix(BOM_UTF8)
     begun = body[:_BEGINNING].lstrip()
     if not begun.startswith(_OF_STREAMS):
         return _json(body)
@@ -102,34 +104,6 @@ def _json(raw: bytes) -> Any:
         return json.loads(raw)
     except UnicodeDecodeError:
         return json.loads(raw.decode("utf-8", "replace"))
-
-
-async def lines_of(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines of a body that are not empty; a body that begins as JSON is a single line."""
-    waiting, is_json, is_first, left = b"", False, True, MOST_LINES
-    async for part in parts:
-        if not is_json and b"\n" in part:
-            *lines, part = part.split(b"\n")  # noqa: PLW2901  # what is left of it
-            lines[0] = waiting + lines[0]
-            waiting = b""
-            is_json = is_first and _begins_json(lines)
-            is_first = is_first and not any(map(bytes.strip, lines))
-            if is_json:
-                waiting = b"\n".join([*lines, b""])
-            else:
-                left -= len(lines)
-                if left < 0:
-                    raise BodyRefused(f"it answers with more than {MOST_LINES} lines")
-                for line in filter(None, lines):
-                    yield line.rstrip(b"\r")
-        waiting += part
-        if len(waiting) > ANSWER_BYTES:
-            raise BodyRefused(f"it answers with more than {ANSWER_BYTES} bytes")
-    yield waiting
-
-
-def _begins_json(lines: list[bytes]) -> bool:
-    return next((line.lstrip() for line in lines if line.strip()), b"").startswith(b"{")
 
 
 def _name_in(piece: dict[str, Any]) -> str:

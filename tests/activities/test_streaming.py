@@ -9,7 +9,8 @@ import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, STREAM_BYTES, open_http
 from activities.model.completion import ContextTooLong, HttpPost, complete, written
-from activities.model.streaming import MOST_LINES, STREAMED
+from activities.model.event_lines import MOST_LINES
+from activities.model.streaming import STREAMED, read_answer, read_whole
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 from tests.requirements import promise
@@ -206,6 +207,25 @@ async def test_a_usage_counts_only_where_it_is_of_the_whole_answer(body, output)
 async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
     body = ": ping\r\n\r\nevent: x\r\nid: 7\r\n" + chunk({"content": "a"}, finish_reason="stop").replace("\n", "\r\n")
     assert (await streamed(body)).message["content"] == "a"
+
+
+@promise("models:streamed-fragments")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\ufeff\n\n"])
+@pytest.mark.parametrize("size", [1, 7, 4096])
+async def test_lines_end_and_events_are_parted_in_each_legal_way(end, before, size):
+    said = [{"delta": {"content": "a"}}, {"delta": {"content": "b: ["}, "finish_reason": "stop"}]
+    events = [json.dumps({"choices": [each]}, indent=indent) for each, indent in zip(said, (2, None), strict=True)]
+    texts = ["".join(f"data: {line}\n" for line in event.splitlines()) + "\n" for event in events]
+    body = f"{before}{''.join(texts)}data: [DONE]\n\n".replace("\n", end).encode()
+    pieces = (body[at : at + size] for at in range(0, len(body), size))
+
+    async def parts():
+        for each in pieces:
+            yield each
+
+    for answer in (await read_answer(parts(), lambda _: None), await read_whole(body)):
+        assert answer["choices"][0]["message"]["content"] == "ab: ["
 
 
 @promise("models:streams-none")

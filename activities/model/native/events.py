@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 from activities.endpoints.usage import usage_in
+from activities.model.event_lines import lines_of
 from activities.model.refusals import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
-from activities.model.streaming import as_error, lines_of
+from activities.model.streaming import as_error
 from backstay.budgets.usage import ModelUsage
 from backstay.data_files import data_beside
 from backstay.errors import ModelUnavailable
