@@ -46,8 +46,7 @@ TAKEN = {
     ("decide", "d"): {"a long text"},
     ("decide", "ask_again"): {"true"},
     ("decide", "remember"): {"true"},
-    ("top_up", "max_steps"): {"true"},
-    ("top_up", "max_llm_cost_usd"): {"true", "a fraction"},
+    ("top_up", "max_llm_cost_usd"): {"a fraction"},
 }
 """What fits a field after all."""
 
