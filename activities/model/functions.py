@@ -24,11 +24,11 @@ BUILT_IN, READING, PLANNING, MEMORY, DELEGATION = (
     [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
     for rows in data_beside(__file__).values()
 )
-SCHEMAS: dict[str, dict[str, Any]] = {
+_OWN: dict[str, dict[str, Any]] = {
     row["function"]["name"]: row["function"]["parameters"]
     for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY, *DELEGATION)
 }
-SCHEMAS |= {alias: SCHEMAS[name] for alias, name in ALIASES.items()}
+SCHEMAS: Mapping[str, dict[str, Any]] = _OWN | {alias: _OWN[name] for alias, name in ALIASES.items()}
 NAMES = frozenset(SCHEMAS)
 
 

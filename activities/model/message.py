@@ -77,7 +77,7 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     given = message.get("tool_calls")
     if isinstance(given, dict):
         given = [given]
-    # What is no call is refused by its place, and takes the `finish` beside it along.
+    # Anything else in the list keeps its place and is refused there, and a `finish` beside it is dropped.
     listed: list[Any] = [call for call in given if call is not None] if isinstance(given, list) else []
     calls: list[dict[str, Any]] = [call if isinstance(call, dict) else {"function": {}} for call in listed]
     if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):

@@ -117,7 +117,7 @@ def _message(item: Item, system_role: str) -> Message | None:
             return {"role": "user", "content": f"A person says while you work: {break_up(item['text'])}"}
         case "said":
             text, calls = break_up_own(item["text"]), [*map(_made, item.get("calls", ()))]
-            # Line breaks alone, as some write them before calls, are no words, and some endpoints refuse them.
+            # Some models write line breaks alone before calls, which some endpoints refuse.
             message: Message = {"role": "assistant", "content": text if text.strip() or not calls else None}
             return message | ({"tool_calls": calls} if calls else {})
         case "answer" | "tools" if item.get("call_id") is not None:

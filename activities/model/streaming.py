@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from activities.endpoints.client import ANSWER_BYTES, BodyRefused
+from activities.endpoints.event_lines import lines_of
 from activities.endpoints.usage import has_counts
-from activities.model.event_lines import lines_of
 from activities.model.functions import FINISH
 from activities.model.message import as_function, beside, grown, text_of, whole_arguments
 from activities.model.refusals import AnswerBroken, fault_in, has_error, tells_of_error

@@ -8,8 +8,8 @@ import openai
 import pytest
 
 from activities.endpoints.client import ANSWER_BYTES, STREAM_BYTES, open_http
+from activities.endpoints.event_lines import MOST_LINES
 from activities.model.completion import ContextTooLong, HttpPost, complete, written
-from activities.model.event_lines import MOST_LINES
 from activities.model.streaming import STREAMED, read_answer, read_whole
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from activities.endpoints.event_lines import lines_of
 from activities.endpoints.usage import usage_in
-from activities.model.event_lines import lines_of
 from activities.model.refusals import AnswerBroken, AnswerRefused, fault_in, has_error, tells_of_error
 from activities.model.streaming import as_error
 from backstay.budgets.usage import ModelUsage
