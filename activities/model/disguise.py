@@ -25,6 +25,7 @@ MOST_NESTED = 2
 _ASKED_FOR = re.compile(r"""(?:```\w*+\s*+)?\{.*?["']calls["']\s*+:""", re.DOTALL)
 _BETWEEN = re.compile(r"[\s,;]*+")
 _TAGGED = re.compile(r"<([\w.-]{1,64})>(.*?)</\1>", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n", re.MULTILINE)
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]
 """Returns the schema of a function's arguments; None for a name that is not a function."""
@@ -71,6 +72,17 @@ def fenced(text: str) -> str:
     """Return what is in the fence around a string, else the text."""
     match = next((found for pattern in _patterns("fences") if (found := pattern.fullmatch(text)) is not None), None)
     return text if match is None else match[1].strip()
+
+
+def without_fence(source: str) -> str:
+    """Return a program without the fence around it and the words around that, which many models write."""
+    opened = _FENCE.search(source)
+    if opened is None or any(quotes in source[: opened.start()] for quotes in ('"""', "'''")):
+        # Inside a string of many lines, a fence is the program's own.
+        return source
+    lines = source[opened.end() :].split("\n")
+    end = max((place for place, line in enumerate(lines) if line.strip() == opened[1]), default=0)
+    return "\n".join(lines[:end]) if end else source
 
 
 def calls_asked_for(text: str, parameters: Parameters) -> WrittenCalls | None:

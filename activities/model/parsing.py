@@ -1,14 +1,13 @@
 """Parse what the model answered: actions that may be performed, and errors that go straight back to it."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from activities.definitions import input_fault
-from activities.model.disguise import without_thoughts
+from activities.model.disguise import without_fence, without_thoughts
 from activities.model.ends import MOST_AGAIN, End, why_again, why_failed
 from activities.model.functions import FINISH, NAMES, PROGRAM, SCHEMAS
 from activities.model.message import NoObject, arguments_in, named
@@ -51,7 +50,6 @@ MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
 SUMMARY = 8000
 SHOWN_SOURCE = 2000
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n", re.MULTILINE)
 _NOTHING_MADE = frozenset[End]({"filtered", "refused", "broken", "malformed"})
 """Ends of answers of which no call is made: nobody knows what was meant to be there."""
 
@@ -482,17 +480,6 @@ def _required(arguments: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ArgumentsInvalid(f"{name}: required; give a string")
     return value
-
-
-def without_fence(source: str) -> str:
-    """Return a program without the fence around it and the words around that, which many models write."""
-    opened = _FENCE.search(source)
-    if opened is None or any(quotes in source[: opened.start()] for quotes in ('"""', "'''")):
-        # Inside a string of many lines, a fence is the program's own.
-        return source
-    lines = source[opened.end() :].split("\n")
-    end = max((place for place, line in enumerate(lines) if line.strip() == opened[1]), default=0)
-    return "\n".join(lines[:end]) if end else source
 
 
 def _number(arguments: dict[str, Any], name: str, default: int) -> int:

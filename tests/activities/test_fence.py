@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.model.parsing import without_fence
+from activities.model.disguise import without_fence
 from tests.requirements import promise
 
 SOURCE = "async def solve():\n    return '```'"
