@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -374,11 +375,17 @@ def _of(error: ModelRefused, refusal: Refusal) -> ModelRefused:
     return error
 
 
+_DAY_S = 86_400.0
+
+
 def _wait(text: str, headers: httpx2.Headers) -> float | None:
     """Return the seconds to wait, as the headers say, or the words; a header may also name a date."""
     if (span := seconds_in(headers.get("retry-after-ms", ""))) is not None:
         return span / 1000
     said = headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        if not math.isnan(seconds := float(said)):
+            return min(seconds, _DAY_S)
     if (span := seconds_in(said)) is not None:
         return span
     try:

@@ -497,7 +497,7 @@ async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause_and_th
 
 @promise("models:retry-after")
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("7", 7), ("0.5", 0.5), ("soon", None), ("", None), ("nan", None), ("inf", None)]
+    ("said", "seconds"), [("7", 7), ("0.5", 0.5), ("soon", None), ("", None), ("nan", None), ("inf", 86_400)]
 )
 async def test_retry_after_is_read_in_seconds(said, seconds):
     with pytest.raises(ModelUnavailable) as caught:

@@ -122,7 +122,7 @@ FIELDS = [
 ]
 
 
-def filled(sign: str, most: int, characters: int, size: Callable[[str], int]) -> str:
+def filled(sign: str, most: int, characters: int, size: Callable[[str], int] = size_of) -> str:
     """Return a text of a sign that fills as many bytes of JSON, or characters, as are allowed."""
     room = most - 2
     text = sign * min(room // (size(sign) - 2), characters // len(sign))
