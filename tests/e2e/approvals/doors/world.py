@@ -226,7 +226,9 @@ async def opened_world(temporal: Any, folder: Path, nursery: Any):
             "profiles": PLANS,
             "max_completion_tokens": 50_000,
         }
-        running = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, **options))
+        running = await stack.enter_async_context(
+            engine(temporal, folder, scripts, policy=POLICY, cached=1000, **options)
+        )
         await stack.enter_async_context(slack_door(running, slack, running.settings))
         page = await stack.enter_async_context(served_page(running))
         yield World(running, scripts, desk, place.parent / "pinged", folder / "asked", page, slack, nursery, folder)
