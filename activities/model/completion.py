@@ -37,6 +37,7 @@ from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
+from backstay.tools.trying import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     import openai
@@ -375,9 +376,6 @@ def _of(error: ModelRefused, refusal: Refusal) -> ModelRefused:
     return error
 
 
-_DAY_S = 86_400.0
-
-
 def _wait(text: str, headers: httpx2.Headers) -> float | None:
     """Return the seconds to wait, as the headers say, or the words; a header may also name a date."""
     if (span := seconds_in(headers.get("retry-after-ms", ""))) is not None:
@@ -385,7 +383,7 @@ def _wait(text: str, headers: httpx2.Headers) -> float | None:
     said = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         if not math.isnan(seconds := float(said)):
-            return min(seconds, _DAY_S)
+            return min(seconds, LONGEST_WAIT_S)
     if (span := seconds_in(said)) is not None:
         return span
     try:

@@ -445,14 +445,12 @@ def _misnamed(task: Task, policy: Policy, profile: Profile, catalog: Catalog) ->
     if not quotas and task.policy is None:
         return ""
     unread = catalog.withheld | catalog.unavailable
-    tools = dict.fromkeys(catalog.kinds, frozenset[str]()) | workspace_tools()
+    tools = {name: set[str]() for name in catalog.kinds.keys() | unread}
+    tools |= {name: {*own} for name, own in workspace_tools().items()}
     for name in catalog.definitions:
         provider, _, tool = name.partition(".")
-        tools[provider] = tools.get(provider, frozenset()) | {tool}
-    offered = {
-        name: ProviderTools(tools=tools.get(name, frozenset()), unread=unread.get(name, ""))
-        for name in tools.keys() | unread
-    }
+        tools.setdefault(provider, set()).add(tool)
+    offered = {name: ProviderTools(tools=frozenset(own), unread=unread.get(name, "")) for name, own in tools.items()}
     found = quota_findings("budget.quotas", quotas, offered)
     found += [] if task.policy is None else findings(policy, offered)
     return one_line("; ".join(f"{each.where}: {each.said}" for each in found if each.state == "error"), _MISNAMED)

@@ -1,10 +1,11 @@
 """Rewrite a stream of server-sent events so that each event holds one message that any client can read."""
 
+from codecs import BOM_UTF8
+
 from mcp.types import JSONRPCError, JSONRPCResponse, RequestId
 
 from toolbox.mcp.wire import cut_off, dumped, messages_of
 
-BOM = b"\xef\xbb\xbf"
 OF_JSON = (b"{", b"[")
 """With what a message begins."""
 _COMMENT = b": "
@@ -88,7 +89,7 @@ class EventReader:
 
     def _whole(self, line: bytes) -> bytes:
         if not self._begun:
-            line = line.removeprefix(BOM)
+            line = line.removeprefix(BOM_UTF8)
             self._begun = bool(line.strip())
             # A stream that answers no request has no end, up to which a message could be kept.
             self._bare = self._asked is not None and line.lstrip()[:1] in OF_JSON

@@ -6,6 +6,7 @@ session has answered before. Only if that is refused now too does the refusal co
 
 import asyncio
 import json
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -17,7 +18,7 @@ from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestI
 
 from backstay.tools.trying import retry_after
 from system.encodings import compressions_of
-from toolbox.mcp.event_stream import BOM, OF_JSON, EventEnds, EventReader
+from toolbox.mcp.event_stream import OF_JSON, EventEnds, EventReader
 from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
 
 CAP = 64 * 1024 * 1024
@@ -289,7 +290,7 @@ async def _told(chunks: AsyncIterable[bytes], reader: EventReader | None = None)
     """Return a body; of events, whatever type it names, no more than the first answer: their stream may stay open."""
     told: list[bytes] = []
     async for chunk in chunks:
-        begun = b"" if told else chunk.removeprefix(BOM).lstrip()
+        begun = b"" if told else chunk.removeprefix(BOM_UTF8).lstrip()
         if begun.startswith((*_OF_EVENTS, *OF_JSON)):
             reader = EventReader(None) if begun.startswith(_OF_EVENTS) else None
         told.append(chunk if reader is None else reader.feed(chunk))
